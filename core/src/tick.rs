@@ -1,0 +1,177 @@
+//! The unit of time inside a bucket: a power-of-two fraction of a token.
+//!
+//! Whole microseconds leave no room for the fraction of a token that has accrued, so a bucket counts *ticks*:
+//!
+//! ```text
+//! one token = 2^up ticks            (slow and usual rates: down = 0)
+//! one tick  = 2^down tokens         (rates of 1024 tokens a microsecond and more: up = 0)
+//! ```
+//!
+//! A refill is then a shift, and what is left of a token stays in the time stamp to the last tick. Both scales are
+//! chosen so that filling the bucket takes at most 2^30 ticks where that can be, and a tick at least 1/1024 µs.
+//!
+//! Time becomes ticks without a division, exactly: the ratio a/b of ticks to microseconds is kept as the
+//! reciprocal ceil(2^128 · a / (1024·b)), and `floor(time · a / b)` is the upper part of one product with it.
+//! (Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994.) The product errs by less
+//! than 1024 · 2^53 / 2^128 = 2^-65 upwards; the exact quotient is a multiple of 1/b, and b < 2^62, so no
+//! integer lies between the two.
+
+use crate::MAX_MICROS;
+
+/// The ticks in which the time of a full refill should fit.
+pub(crate) const FILL_TICKS: u64 = 1 << 30;
+
+/// log2 of the most ticks in a microsecond, exclusive.
+const MAX_TICKS_LOG2: u32 = 10;
+
+/// Nanoseconds in a microsecond.
+const NANOS: u64 = 1000;
+
+/// Tokens for a period, and the ticks it is counted in: all that turns tokens into ticks, and ticks into time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scale {
+    /// Nanoseconds of the period: 10^3 ..< 2^62.
+    pub(crate) period_nanos: u64,
+    /// Tokens that accrue in a period: 1 ..= 2^32 − 1.
+    pub(crate) tokens: u32,
+    /// log2 of the ticks in a token, 0 ..= 30.
+    up: u8,
+    /// log2 of the tokens in a tick, 0 ..= 22.
+    down: u8,
+    /// Whether a tick is longer than a microsecond.
+    coarse: bool,
+}
+
+impl Scale {
+    /// Chooses the finest ticks for a bucket of `capacity` tokens. The arguments are in the ranges of the fields.
+    pub(crate) const fn new(capacity: u32, tokens: u32, period_nanos: u64) -> Self {
+        // Ticks in a microsecond are (numerator << up) / (denominator << down). No shift here loses a bit:
+        // numerator < 2^42, denominator < 2^62, up <= 30, down <= 22.
+        let numerator = (tokens as u128).wrapping_mul(NANOS as u128);
+        let limit = (period_nanos as u128) << MAX_TICKS_LOG2;
+
+        let mut up: u8 = 0;
+        while up < 30 {
+            let next = up.wrapping_add(1);
+            if (capacity as u64) << next > FILL_TICKS || numerator << next >= limit {
+                break;
+            }
+            up = next;
+        }
+        let mut down: u8 = 0;
+        while numerator >= limit << down {
+            down = down.wrapping_add(1);
+        }
+        let coarse = (numerator << up) < (period_nanos as u128) << down;
+        Self { period_nanos, tokens, up, down, coarse }
+    }
+
+    /// The ticks in which `tokens` accrue, rounded up to a whole tick.
+    pub(crate) const fn ticks(self, tokens: u32) -> u64 {
+        // Below 2^62: a capacity that takes 32 bits leaves up at 0, and a smaller one fills in 2^30 ticks.
+        let last_of_tick = (1_u64 << self.down).wrapping_sub(1);
+        ((tokens as u64) << self.up).wrapping_add(last_of_tick) >> self.down
+    }
+
+    /// The whole tokens that accrue in `ticks`, and the ticks that these tokens take. Rounded down: what remains
+    /// is the caller's to keep.
+    ///
+    /// `ticks` is less than [`ticks`](Self::ticks) of some `u32` count of tokens, so that nothing is cut off.
+    pub(crate) const fn tokens(self, ticks: u64) -> (u64, u64) {
+        let whole = ticks >> self.up;
+        (whole << self.down, whole << self.up)
+    }
+
+    /// The first microsecond that reads as `tick` or later: ceil(tick · b / a).
+    pub(crate) const fn micros(self, tick: u64) -> u128 {
+        // tick < 2^64 and period < 2^62; with down > 0 the period is so short that period << down < 2^34.
+        let dividend = (tick as u128).wrapping_mul((self.period_nanos as u128) << self.down);
+        let divisor = (self.tokens as u128).wrapping_mul(NANOS as u128) << self.up;
+        dividend.div_ceil(divisor)
+    }
+
+    /// Tells whether both let tokens accrue at the same speed, for example 60 in a minute and 1 in a second.
+    pub(crate) const fn same_rate(self, other: Self) -> bool {
+        let left = (self.tokens as u128).wrapping_mul(other.period_nanos as u128);
+        let right = (other.tokens as u128).wrapping_mul(self.period_nanos as u128);
+        left == right
+    }
+}
+
+/// A scale with the reciprocal that makes ticks of microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticks {
+    pub(crate) scale: Scale,
+    /// Upper 64 bits of ceil(2^128 · a / (1024·b)).
+    high: u64,
+    /// Lower 64 bits of it.
+    low: u64,
+}
+
+impl Ticks {
+    pub(crate) const fn new(scale: Scale) -> Self {
+        // Long division, a bit at a time: runs once, at compile time for a constant quota. The remainder stays below the
+        // divisor, and the divisor below 2^94.
+        let divisor = (scale.period_nanos as u128) << MAX_TICKS_LOG2 << scale.down;
+        let mut remainder = (scale.tokens as u128).wrapping_mul(NANOS as u128) << scale.up;
+        let mut quotient: u128 = 0;
+        let mut bit = 0;
+        while bit < 128 {
+            remainder <<= 1;
+            quotient <<= 1;
+            if remainder >= divisor {
+                remainder = remainder.wrapping_sub(divisor);
+                quotient |= 1;
+            }
+            bit = u32::wrapping_add(bit, 1);
+        }
+        // a / (1024·b) is below 1 by at least 1/divisor, so rounding up does not reach 2^128.
+        if remainder != 0 {
+            quotient = quotient.wrapping_add(1);
+        }
+        Self { scale, high: upper(quotient), low: lower(quotient) }
+    }
+
+    /// floor(micros · a / b), for `micros` up to [`MAX_MICROS`]. Below 2^63.
+    #[inline]
+    const fn tick(&self, micros: u64) -> u64 {
+        let scaled = (micros << MAX_TICKS_LOG2) as u128;
+        // The sum stays below 2^127 + 2^64: scaled < 2^63, high < 2^64.
+        let carried = scaled.wrapping_mul(self.low as u128) >> 64;
+        upper(scaled.wrapping_mul(self.high as u128).wrapping_add(carried))
+    }
+
+    /// Reads the time once, for one call.
+    #[inline]
+    pub(crate) const fn moment(&self, micros: u64) -> Moment {
+        let micros = if micros < MAX_MICROS { micros } else { MAX_MICROS };
+        let tick = self.tick(micros);
+        // The tick began in an earlier microsecond: a bucket that is full now may count only from the next one.
+        let begun = self.scale.coarse && micros > 0 && self.tick(micros.wrapping_sub(1)) == tick;
+        Moment { micros, tick, full: tick.wrapping_add(begun as u64) }
+    }
+}
+
+/// A reading of the clock in the ticks of one quota, from [`Quota::moment`](crate::Quota::moment).
+///
+/// Use it with that quota alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The reading, at most [`MAX_MICROS`].
+    pub(crate) micros: u64,
+    /// The tick in which it lies, rounded down.
+    pub(crate) tick: u64,
+    /// The tick from which a bucket that is full at this reading counts again. It is `tick` if that began within the
+    /// microsecond of the reading, else the next: never more than one microsecond before the reading.
+    pub(crate) full: u64,
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the upper half of 128 bits has 64")]
+const fn upper(value: u128) -> u64 {
+    (value >> 64) as u64
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
+const fn lower(value: u128) -> u64 {
+    value as u64
+}
