@@ -260,11 +260,7 @@ impl<C, W: Word> TokenBucket<C, W> {
     }
 
     #[inline]
-    fn look<T>(
-        &self,
-        clock: impl Fn() -> u64,
-        read: impl Fn(State, Moment) -> T,
-    ) -> Result<T, TryAcquireError> {
+    fn look<T>(&self, clock: impl Fn() -> u64, read: impl Fn(State, Moment) -> T) -> Result<T, TryAcquireError> {
         self.transact(clock, |state, now| (None, read(state, now)))
     }
 
@@ -281,9 +277,7 @@ impl<C, W: Word> TokenBucket<C, W> {
     #[inline]
     const fn refusal(&self, state: State, now: Moment, n: u32) -> TryAcquireError {
         match state.wait_for(&self.quota, now, n) {
-            Some(retry_after) => {
-                TryAcquireError::Insufficient { requested: n, available: state.tokens(), retry_after }
-            }
+            Some(retry_after) => TryAcquireError::Insufficient { requested: n, available: state.tokens(), retry_after },
             None => self.never(n),
         }
     }

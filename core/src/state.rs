@@ -57,8 +57,7 @@ impl State {
     #[inline]
     #[must_use]
     pub const fn new(quota: &Quota, tokens: u32, now: Moment) -> Self {
-        let tokens = if tokens < quota.capacity() { tokens } else { quota.capacity() };
-        Self { tokens, last: now.full }
+        Self { tokens: at_most(tokens, quota.capacity()), last: now.full }
     }
 
     /// Makes the state of a bucket that was full when the clock showed 0.
@@ -130,7 +129,8 @@ impl State {
     #[inline]
     pub(crate) const fn refill_to(self, quota: &Quota, tick: u64) -> Option<Self> {
         if tick < self.last {
-            return Some(self);
+            // Only damaged words hold more than the capacity.
+            return Some(Self { tokens: at_most(self.tokens, quota.capacity()), last: self.last });
         }
         let ticks = tick.wrapping_sub(self.last);
         if ticks >= quota.scale().ticks(quota.capacity().saturating_sub(self.tokens)) {
@@ -138,10 +138,7 @@ impl State {
         }
         // Fewer tokens than were missing, so that they fit; their ticks are at most `ticks`.
         let (tokens, taken) = quota.scale().tokens(ticks);
-        Some(Self {
-            tokens: self.tokens.wrapping_add(lower(tokens)),
-            last: self.last.wrapping_add(taken),
-        })
+        Some(Self { tokens: self.tokens.wrapping_add(lower(tokens)), last: self.last.wrapping_add(taken) })
     }
 
     /// Takes `n` tokens; `None` if there are fewer. Refill first.
@@ -160,9 +157,7 @@ impl State {
     #[inline]
     #[must_use]
     pub const fn refund(self, quota: &Quota, n: u32) -> Self {
-        let tokens = self.tokens.saturating_add(n);
-        let tokens = if tokens < quota.capacity() { tokens } else { quota.capacity() };
-        Self { tokens, last: self.last }
+        Self { tokens: at_most(self.tokens.saturating_add(n), quota.capacity()), last: self.last }
     }
 
     /// Tells how long after `now` the bucket holds `n` tokens; `None` if that is more than the capacity.
@@ -205,6 +200,11 @@ impl RetryAfter {
         #[allow(clippy::cast_possible_truncation, reason = "compared before")]
         Duration::from_micros(if wait < u64::MAX as u128 { wait as u64 } else { u64::MAX })
     }
+}
+
+/// `Ord::min` is not const.
+const fn at_most(tokens: u32, capacity: u32) -> u32 {
+    if tokens < capacity { tokens } else { capacity }
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]

@@ -175,3 +175,81 @@ const fn upper(value: u128) -> u64 {
 const fn lower(value: u128) -> u64 {
     value as u64
 }
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "a test may panic")]
+mod tests {
+    use num_bigint::BigUint;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Any value of up to `bits` bits, all magnitudes alike.
+    fn magnitude(bits: u32) -> impl Strategy<Value = u64> {
+        (1..=bits).prop_flat_map(|bits| (1_u64 << (bits - 1))..=(u64::MAX >> (64 - bits)))
+    }
+
+    fn scale() -> impl Strategy<Value = Scale> {
+        (magnitude(32), magnitude(32), magnitude(52), 0..1000_u64).prop_map(|(capacity, tokens, micros, nanos)| {
+            let period = (micros * NANOS + nanos).min(3_155_760_000_000_000_000);
+            Scale::new(u32::try_from(capacity).unwrap(), u32::try_from(tokens).unwrap(), period)
+        })
+    }
+
+    /// a·numerator and b·denominator of ticks in microseconds.
+    fn ratio(scale: Scale) -> (BigUint, BigUint) {
+        ((BigUint::from(scale.tokens) * NANOS) << scale.up, BigUint::from(scale.period_nanos) << scale.down)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn ticks_are_exact(scale in scale(), micros in magnitude(53)) {
+            let (a, b) = ratio(scale);
+            prop_assert_eq!(BigUint::from(Ticks::new(scale).tick(micros)), BigUint::from(micros) * a / b);
+        }
+
+        /// Where the quotient is a whole number, or just below one, rounding would show first.
+        #[test]
+        fn ticks_are_exact_at_their_edges(scale in scale(), tick in magnitude(63)) {
+            let (a, b) = ratio(scale);
+            let first = (BigUint::from(tick) * &b).div_ceil_by(&a);
+            if let Ok(first) = u64::try_from(&first) && first <= MAX_MICROS {
+                let ticks = Ticks::new(scale);
+                prop_assert_eq!(BigUint::from(ticks.tick(first)), BigUint::from(first) * &a / &b);
+                prop_assert!(ticks.tick(first) >= tick);
+                prop_assert!(first == 0 || ticks.tick(first - 1) < tick);
+                prop_assert_eq!(u64::try_from(scale.micros(tick)), Ok(first));
+            }
+        }
+
+        #[test]
+        fn ticks_are_fine_enough(scale in scale()) {
+            let (a, b) = ratio(scale);
+            prop_assert!(a < b.clone() << MAX_TICKS_LOG2, "a tick is longer than 1/1024 µs");
+            prop_assert!(scale.up == 0 || scale.down == 0);
+            // One tick holds more than a token only where 2^down tokens accrue within 1/512 µs.
+            prop_assert!(scale.down == 0 || a << 1 >= b << MAX_TICKS_LOG2);
+        }
+
+        #[test]
+        fn a_reading_of_a_full_bucket_is_at_most_a_microsecond_early(scale in scale(), micros in magnitude(53)) {
+            let (a, b) = ratio(scale);
+            let moment = Ticks::new(scale).moment(micros);
+            let full = BigUint::from(moment.full) * b;
+            prop_assert!(full >= BigUint::from(micros - 1) * &a, "more than a microsecond early");
+            prop_assert!(moment.full <= moment.tick + 1);
+        }
+    }
+
+    trait DivCeil {
+        fn div_ceil_by(&self, divisor: &Self) -> Self;
+    }
+
+    impl DivCeil for BigUint {
+        fn div_ceil_by(&self, divisor: &Self) -> Self {
+            (self + divisor - 1_u32) / divisor
+        }
+    }
+}

@@ -34,13 +34,7 @@ pub trait Word {
     /// # Errors
     ///
     /// The value seen, when it was not `current`; nothing is stored then.
-    fn compare_exchange(
-        &self,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64>;
+    fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64>;
 
     /// Raises the value to `floor` if it is below, and returns the value from before.
     fn fetch_max(&self, floor: u64, order: Ordering) -> u64;
@@ -53,13 +47,7 @@ impl<W: Word + ?Sized> Word for &W {
     }
 
     #[inline]
-    fn compare_exchange(
-        &self,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
+    fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
         (**self).compare_exchange(current, new, success, failure)
     }
 
@@ -87,13 +75,7 @@ impl Word for core::sync::atomic::AtomicU64 {
     }
 
     #[inline]
-    fn compare_exchange(
-        &self,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
+    fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
         self.compare_exchange(current, new, success, failure)
     }
 

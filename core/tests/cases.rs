@@ -1,5 +1,7 @@
 //! The black-box cases, against the pure state and the bucket in memory. `TOLLGATE_CASES` names another file of cases.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use tollgate_conformance::{Outcome, Subject, cases, check};
 use tollgate_core::{NoClock, Quota, State, TokenBucket, Words};
 

@@ -1,0 +1,120 @@
+//! Every idle time from every start, around several turns of the stamp.
+//!
+//! With one token of 2^28 ticks and a tick of one microsecond, a stamp turns over in sixteen tokens' time. Times in quarters of
+//! a token make of it what a six-bit stamp would be, with the code that runs in the field.
+
+#![allow(clippy::unwrap_used, clippy::arithmetic_side_effects, reason = "a test")]
+
+use core::time::Duration;
+
+use tollgate_core::{NoClock, Quota, State, TokenBucket, Words};
+
+/// A quarter of a token's time, in ticks and in microseconds.
+const QUARTER: u64 = 1 << 26;
+const CAPACITY: u64 = 4;
+const TURN: u64 = 64;
+
+fn quota() -> Quota {
+    Quota::new(1, Duration::from_micros(4 * QUARTER)).unwrap().with_burst(4).unwrap()
+}
+
+/// The ideal bucket, in quarters of a token and whole numbers.
+#[derive(Clone, Copy)]
+struct Ideal {
+    level: u64,
+    at: u64,
+}
+
+impl Ideal {
+    fn level(self, now: u64) -> u64 {
+        (self.level + now.saturating_sub(self.at)).min(4 * CAPACITY)
+    }
+
+    fn take(&mut self, now: u64, n: u64) -> bool {
+        let level = self.level(now);
+        if level < 4 * n {
+            return false;
+        }
+        *self = Self { level: level - 4 * n, at: now.max(self.at) };
+        true
+    }
+}
+
+/// Takes `takes` at `times`, and compares each answer with the ideal bucket's.
+fn compare(level: u32, start: u64, times: &[u64], takes: &[u32]) {
+    let quota = quota();
+    let words = Words::holding(State::new(&quota, level, quota.moment(start * QUARTER)));
+    let bucket = TokenBucket::over(quota, words, NoClock);
+    let mut ideal = Ideal { level: 4 * u64::from(level), at: start };
+    for (now, n) in times.iter().zip(takes) {
+        let context = format!("level {level} at {start}, takes {takes:?} at {times:?}, now {now}");
+        let available = bucket.available_at(now * QUARTER).unwrap();
+        assert_eq!(u64::from(available), ideal.level(*now) / 4, "{context}");
+        let granted = bucket.try_acquire_at(now * QUARTER, *n).is_ok();
+        assert_eq!(granted, ideal.take(*now, u64::from(*n)), "{context}");
+    }
+}
+
+#[test]
+fn one_idle_time_of_up_to_three_turns() {
+    for start in 0..TURN {
+        for level in 0..=4 {
+            for idle in 0..=200 {
+                for first in 1..=4 {
+                    let now = start + idle;
+                    compare(level, start, &[now, now, now + 1, now + 17], &[first, 1, 1, 4]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn two_idle_times_one_after_the_other() {
+    for start in [0, 1, 15, 16, 31, 32, 47, 48, 63] {
+        for first in 0..=TURN + 8 {
+            for second in 0..=2 * TURN + 8 {
+                for take in [1, 4] {
+                    let now = start + first;
+                    let times = [now, now + second, now + second, now + second + 4];
+                    compare(0, start, &times, &[take, take, 1, 1]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_goes_back_by_any_amount() {
+    for start in [130, 140, 191, 192] {
+        for back in 0..=130 {
+            let times = [start, start + 40, start + 40 - back, start + 40, start + 44, start + 60];
+            compare(4, start, &times, &[4, 2, 1, 1, 2, 4]);
+        }
+    }
+}
+
+/// The bucket whose time to fill is a whole turn of the stamp: it settles on the way.
+#[test]
+fn the_largest_burst_over_any_idle_time() {
+    let quota = Quota::new(1, Duration::from_micros(1)).unwrap().with_burst(u32::MAX).unwrap();
+    let sixteenth = 1_u64 << 28;
+    for start in 0..20 {
+        for idle in 0..40 {
+            for late in 0..3 {
+                let (start, now) = (start * sixteenth, (start + idle) * sixteenth + late);
+                let words = Words::holding(State::new(&quota, 0, quota.moment(start)));
+                let bucket = TokenBucket::over(quota, words, NoClock);
+                let level = (now - start).min(u64::from(u32::MAX));
+                assert_eq!(u64::from(bucket.available_at(now).unwrap()), level);
+                if level > 0 {
+                    assert_eq!(bucket.try_acquire_at(now, 1).map(u64::from), Ok(level - 1));
+                }
+                assert_eq!(
+                    u64::from(bucket.available_at(now + 5).unwrap()),
+                    (level.saturating_sub(1) + 5).min(u64::from(u32::MAX))
+                );
+            }
+        }
+    }
+}
