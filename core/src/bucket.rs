@@ -2,34 +2,36 @@
 //!
 //! # The horizon
 //!
-//! The state word has room for the low 32 bits of its tick. The second word, the *horizon* H, is a full tick that tells the
+//! The state word has room for the low 31 bits of its tick. The second word, the *horizon* H, is a full tick that tells the
 //! stamp's turns apart:
 //!
 //! ```text
-//!          H                last              T = now
-//! ---------+-----------------+------------------+--------+--------> ticks
-//!          |<------------- one turn, 2^32 -------------->|
-//!
-//!   the invariant:   H <= last < H + 2^32,  unless the stored bucket is full
-//!   the rule:        a call writes a new state only while T < H + 2^31; later, it first advances H
+//!          H                last            T = now
+//! ---------+-----------------+---------------+------+---------------+--------> ticks
+//!          |<- 2^29 ------------------------------->|               |
+//!          |<- a call may write a new state while T is here, 2^30 ->|
+//!          |<- a stamp turns over, 2^31 ---------------------------------- …
 //! ```
 //!
-//! H never falls. It is advanced (see [`advance`](TokenBucket::advance)) to a quarter of a turn below a stamp that has been published
-//! before. A full bucket is full at any later time, so the wrong turn of a full state is harmless, and nobody takes from
-//! it before H has been advanced. A caller that dies between the two steps leaves a state that the next one settles alike.
+//! While H <= last < H + 2^31, the stamp and H give the tick. A call that comes later than H + 2^30 first advances H, and tries
+//! again (see `advance`):
+//!
+//! - not full: H is raised to a quarter of a turn below the stamp;
+//! - full: it *jumps*. First the state becomes full at T, in the other epoch, then H is raised to a quarter of a turn below T, in
+//!   that epoch. In between, the epochs differ: the state is full, by any reading, and nobody takes from it. A caller that dies there
+//!   leaves a state that the next one settles alike.
+//!
+//! H never falls, and the quarter turn is what two readings of the clock may differ by while both settle one jump.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::time::Duration;
 
-use crate::state::SLACK;
+use crate::state::{Horizon, REACH, SLACK};
 use crate::{Clock, DefaultWord, Moment, NoClock, Quota, State, TryAcquireError, Word, Words};
 
 /// The most attempts that one call makes to change the bucket, before it gives up with
 /// [`Contended`](TryAcquireError::Contended). An attempt fails only because another call has succeeded.
 pub const MAX_ATTEMPTS: u32 = 256;
-
-/// How far past the horizon a call may still write, in ticks: half of a stamp's turn.
-const REACH: u64 = 2 * SLACK;
 
 /// A token bucket that any number of threads, interrupts or processes share: exact to the token, lock-free, 16 bytes.
 ///
@@ -229,13 +231,12 @@ impl<C, W: Word> TokenBucket<C, W> {
     #[inline]
     pub fn refund(&self, n: u32) -> Result<(), TryAcquireError> {
         for _ in 0..MAX_ATTEMPTS {
-            // Relaxed: the exchange below compares the whole word, and the stamp in it is carried over unread.
+            // Relaxed: the exchange compares the whole word, and what was read with it is carried over unread.
             let word = self.words.state.load(Relaxed);
-            let Some(state) = State::unpack(word, 0) else {
+            let Some(next) = State::refund_word(word, &self.quota, n) else {
                 return Err(TryAcquireError::Uninitialized);
             };
-            let next = state.refund(&self.quota, n);
-            if next == state || self.replace(word, next) {
+            if next == word || self.replace(word, next) {
                 return Ok(());
             }
         }
@@ -301,13 +302,14 @@ impl<C, W: Word> TokenBucket<C, W> {
             if self.words.horizon.load(Relaxed) != horizon {
                 continue;
             }
+            let horizon = Horizon::unpack(horizon);
             let Some(stored) = State::unpack(word, horizon) else {
                 return Err(TryAcquireError::Uninitialized);
             };
             match decide(stored.refill(&self.quota, now), now) {
                 (None, answer) => return Ok(answer),
-                (Some(next), answer) if now.tick < horizon.saturating_add(REACH) => {
-                    if self.replace(word, next) {
+                (Some(next), answer) if stored.within_reach(horizon, now) => {
+                    if self.replace(word, next.pack()) {
                         return Ok(answer);
                     }
                 }
@@ -319,37 +321,38 @@ impl<C, W: Word> TokenBucket<C, W> {
 
     /// Takes one step towards a horizon that lets a call write at `now`; the caller tries again, whatever comes of it.
     #[cold]
-    fn advance(&self, word: u64, stored: State, horizon: u64, now: Moment) {
-        let settled = stored.refill(&self.quota, now);
-        if settled.tokens() == self.quota.capacity() {
-            // The state first: full, it means the same under the old horizon and the new. Then the horizon, so far below the
-            // stamp that those who settle at this time by other clock readings stay above it.
-            if self.replace(word, settled) {
-                self.raise(settled.last());
+    fn advance(&self, word: u64, stored: State, horizon: Horizon, now: Moment) {
+        if stored.refill(&self.quota, now).tokens() == self.quota.capacity() {
+            // The state first: full, it can stand before the horizon is raised. Its stamp is above all of this epoch, so that their
+            // horizons are below its own, even where the clock is behind: somebody has read it to be past the reach.
+            let last = now.full.max(horizon.tick.saturating_add(REACH)).max(stored.last().saturating_add(1));
+            let settled = State::next_epoch(&self.quota, last, horizon);
+            if self.replace(word, settled.pack()) {
+                self.raise(settled.horizon());
             }
-        } else if stored.last().saturating_sub(SLACK) > horizon {
-            // Not full, so it is less than a fill time since the stamp, and a stamp never falls.
-            self.raise(stored.last());
+        } else if stored.horizon().tick > horizon.tick {
+            // Not full, so it is less than a fill time since the stamp; and stamps don't fall within an epoch.
+            self.raise(stored.horizon());
         } else {
-            // A fill time of more than 2^30 ticks, as only a burst above 2^30 tokens has: settle on the way, within the turn.
-            let within = horizon.saturating_add(REACH).saturating_add(SLACK);
+            // A fill time of more than 2^29 ticks, as only a burst above 2^29 tokens has: settle on the way, within the turn.
+            let within = horizon.tick.saturating_add(REACH).saturating_add(SLACK);
             if let Some(part) = stored.refill_to(&self.quota, now.tick.min(within)) {
-                self.replace(word, part);
+                self.replace(word, part.pack());
             }
         }
     }
 
-    /// Raises the horizon to a quarter of a turn below `last`, the stamp of a state that was published or read before.
-    fn raise(&self, last: u64) {
+    /// Raises the horizon to one that fits a state which was published or read before.
+    fn raise(&self, horizon: Horizon) {
         // Release, pairs with the Acquire of the horizon in `transact`: who sees it sees that state or a later one.
-        self.words.horizon.fetch_max(last.saturating_sub(SLACK), Release);
+        self.words.horizon.fetch_max(horizon.pack(), Release);
     }
 
     /// Publishes `next` if the state word is still `word`.
     #[inline]
-    fn replace(&self, word: u64, next: State) -> bool {
+    fn replace(&self, word: u64, next: u64) -> bool {
         // Release, pairs with the Acquire of the state in `transact`: who sees it sees the horizon that it was made under.
         // Relaxed on failure: the loop reads again.
-        self.words.state.compare_exchange(word, next.pack(), Release, Relaxed).is_ok()
+        self.words.state.compare_exchange(word, next, Release, Relaxed).is_ok()
     }
 }

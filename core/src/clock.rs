@@ -1,7 +1,5 @@
 //! Where time comes from: the caller.
 
-use core::time::Duration;
-
 /// The latest time that a clock can show, in microseconds: 2^53 − 1, about 285 years. A later reading is taken
 /// as this one.
 pub const MAX_MICROS: u64 = (1 << 53) - 1;
@@ -54,61 +52,3 @@ impl<C: Clock + ?Sized> Clock for &C {
 /// The clock of a bucket that has none: only the calls that are given the time (`…_at`) exist on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoClock;
-
-/// A clock that stands still until it is told to move, for tests.
-///
-/// # Memory ordering
-///
-/// Reading and moving are Relaxed: the clock orders nothing but itself.
-///
-/// # Examples
-///
-/// ```
-/// use core::time::Duration;
-/// use tollgate_core::{Clock, ManualClock};
-///
-/// let clock = ManualClock::new();
-/// clock.advance(Duration::from_millis(3));
-/// assert_eq!(clock.now_micros(), 3000);
-/// clock.set_micros(1000); // back, as real clocks do
-/// assert_eq!(clock.now_micros(), 1000);
-/// ```
-#[cfg(target_has_atomic = "64")]
-#[derive(Debug, Default)]
-pub struct ManualClock {
-    micros: crate::DefaultWord,
-}
-
-#[cfg(target_has_atomic = "64")]
-impl ManualClock {
-    /// Makes a clock that shows 0.
-    #[inline]
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { micros: crate::DefaultWord::new(0) }
-    }
-
-    /// Sets the time, forward or back, in microseconds.
-    #[inline]
-    pub fn set_micros(&self, micros: u64) {
-        self.micros.store(micros, core::sync::atomic::Ordering::Relaxed);
-    }
-
-    /// Moves the time forward by the whole microseconds of `by`, up to `u64::MAX` microseconds.
-    #[inline]
-    pub fn advance(&self, by: Duration) {
-        use core::sync::atomic::Ordering::Relaxed;
-
-        let by = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
-        // The closure always answers, so the update always happens.
-        let _ = self.micros.fetch_update(Relaxed, Relaxed, |now| Some(now.saturating_add(by)));
-    }
-}
-
-#[cfg(target_has_atomic = "64")]
-impl Clock for ManualClock {
-    #[inline]
-    fn now_micros(&self) -> u64 {
-        self.micros.load(core::sync::atomic::Ordering::Relaxed)
-    }
-}

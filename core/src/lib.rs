@@ -4,16 +4,18 @@
 mod bucket;
 mod clock;
 mod error;
+#[cfg(target_has_atomic = "64")]
+mod manual_clock;
 mod quota;
 mod state;
 mod tick;
 mod word;
 
 pub use bucket::{MAX_ATTEMPTS, TokenBucket};
-#[cfg(target_has_atomic = "64")]
-pub use clock::ManualClock;
 pub use clock::{Clock, MAX_MICROS, NoClock};
 pub use error::TryAcquireError;
+#[cfg(target_has_atomic = "64")]
+pub use manual_clock::ManualClock;
 pub use quota::{Quota, QuotaError};
 pub use state::{RetryAfter, State};
 pub use tick::Moment;

@@ -14,20 +14,33 @@ use crate::{Moment, Quota};
 /// arbitrary even number, far from the first ticks of a clock.
 const MASK: u64 = 0xffff_ffff_5c1e_a7b2;
 
-/// How far a horizon is kept below the stamps, in ticks: a quarter of a stamp's turn. See [`Words`](crate::Words).
-pub(crate) const SLACK: u64 = 1 << 30;
+/// The token half of a word.
+const TOKENS: u64 = 0xffff_ffff_0000_0000;
+
+/// How far a horizon is kept below the stamps, in ticks: a quarter of a stamp's turn.
+pub(crate) const SLACK: u64 = 1 << 29;
+
+/// How far past the horizon a call may still write, in ticks: half of a stamp's turn.
+pub(crate) const REACH: u64 = 2 * SLACK;
+
+/// The ticks after which a stamp comes round.
+const TURN: u64 = 4 * SLACK;
+
+/// The bit of the stamp half that tells one epoch from the next.
+const EPOCH: u32 = 1 << 31;
 
 /// What a bucket holds: whole tokens, and the tick up to which time has been turned into tokens.
 ///
 /// ```text
-///  63            32 31             0
-/// +----------------+----------------+
-/// |     tokens     |     stamp      |   XOR a constant, so that no state is all zeros
-/// +----------------+----------------+
+///  63            32  31   30           0
+/// +----------------+-----+--------------+
+/// |     tokens     |epoch|    stamp     |   XOR a constant, so that no state is all zeros
+/// +----------------+-----+--------------+
 /// ```
 ///
-/// The stamp is the low half of the tick; [`unpack`](Self::unpack) finds the upper half with the horizon's help. The fraction
-/// of a token that has accrued is the time since that tick: it is never dropped.
+/// The stamp is the low part of the tick; the horizon, in the second word, tells the rest. The epoch changes with each jump of
+/// the horizon, so that a word from before the jump is never met again after it. The fraction of a token that has accrued is the time
+/// since the tick: it is never dropped.
 ///
 /// # Examples
 ///
@@ -48,8 +61,34 @@ pub(crate) const SLACK: u64 = 1 << 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     tokens: u32,
-    /// The tick of the last refill: below 2^63 + 2.
+    /// The tick of the last refill: at most 2^63.
     last: u64,
+    /// Which of two successive jumps of the horizon the state comes after.
+    epoch: bool,
+}
+
+/// A tick at or below the last refill's, and the epoch that it belongs to.
+///
+/// ```text
+///  63                        1   0
+/// +---------------------------+-----+
+/// |           tick            |epoch|   the larger word is the later horizon
+/// +---------------------------+-----+
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Horizon {
+    pub(crate) tick: u64,
+    pub(crate) epoch: bool,
+}
+
+impl Horizon {
+    pub(crate) const fn unpack(word: u64) -> Self {
+        Self { tick: word >> 1, epoch: word & 1 == 1 }
+    }
+
+    pub(crate) const fn pack(self) -> u64 {
+        (self.tick << 1) | self.epoch as u64
+    }
 }
 
 impl State {
@@ -57,47 +96,59 @@ impl State {
     #[inline]
     #[must_use]
     pub const fn new(quota: &Quota, tokens: u32, now: Moment) -> Self {
-        Self { tokens: at_most(tokens, quota.capacity()), last: now.full }
+        Self { tokens: at_most(tokens, quota.capacity()), last: now.full, epoch: false }
     }
 
     /// Makes the state of a bucket that was full when the clock showed 0.
     #[inline]
     #[must_use]
     pub const fn full(quota: &Quota) -> Self {
-        Self { tokens: quota.capacity(), last: 0 }
+        Self { tokens: quota.capacity(), last: 0, epoch: false }
     }
 
-    /// Reads a state word with the horizon that belongs to it; `None` if the word is zero, which is not a state.
+    /// Makes the state of a full bucket that starts the epoch after `horizon`'s. `last` is the tick from which it counts.
+    pub(crate) const fn next_epoch(quota: &Quota, last: u64, horizon: Horizon) -> Self {
+        Self { tokens: quota.capacity(), last, epoch: !horizon.epoch }
+    }
+
+    /// Reads a state word with the horizon that was there before and after it; `None` if the word is zero, which is not a state.
     ///
-    /// It belongs to it if the horizon was the same before and after the word was read.
+    /// A state of another epoch than the horizon's is full, and somebody is about to raise the horizon: its tick is not known yet. It
+    /// is full at the horizon's, and at any other.
     #[inline]
-    #[must_use]
-    pub const fn unpack(word: u64, horizon: u64) -> Option<Self> {
+    pub(crate) const fn unpack(word: u64, horizon: Horizon) -> Option<Self> {
         if word == 0 {
             return None;
         }
-        let word = word ^ MASK;
-        let turn = lower(word).wrapping_sub(lower(horizon));
-        Some(Self { tokens: lower(word >> 32), last: horizon.saturating_add(turn as u64) })
+        let low = lower(word ^ MASK);
+        let epoch = low & EPOCH != 0;
+        let turned = (low as u64).wrapping_sub(horizon.tick) % TURN;
+        let since = if epoch == horizon.epoch { turned } else { 0 };
+        Some(Self { tokens: tokens_of(word), last: horizon.tick.saturating_add(since), epoch })
     }
 
     /// Packs the state into its word.
     #[inline]
-    #[must_use]
-    pub const fn pack(self) -> u64 {
-        let word = (((self.tokens as u64) << 32) | lower(self.last) as u64) ^ MASK;
-        if word != 0 {
-            return word;
+    pub(crate) const fn pack(self) -> u64 {
+        let stamp = (self.last % TURN) | if self.epoch { EPOCH as u64 } else { 0 };
+        never_zero((((self.tokens as u64) << 32) | stamp) ^ MASK)
+    }
+
+    /// Returns `word` with the tokens of [`refund`](Self::refund); `None` if it is zero. The rest of it stays, unread.
+    #[inline]
+    pub(crate) const fn refund_word(word: u64, quota: &Quota, n: u32) -> Option<u64> {
+        if word == 0 {
+            return None;
         }
-        // A full bucket of 2^32 − 1 tokens, at one tick in 2^32: stamped a tick late (the stamp is even), which mints nothing.
-        1
+        let tokens = at_most(tokens_of(word).saturating_add(n), quota.capacity());
+        Some(never_zero((((tokens as u64) << 32) ^ (MASK & TOKENS)) | (word & !TOKENS)))
     }
 
     /// Returns the words of a new bucket in this state: the state word, then the horizon.
     #[inline]
     #[must_use]
     pub const fn to_words(self) -> [u64; 2] {
-        [self.pack(), self.last.saturating_sub(SLACK)]
+        [self.pack(), self.horizon().pack()]
     }
 
     /// Returns the whole tokens, as of the last refill.
@@ -105,6 +156,17 @@ impl State {
     #[must_use]
     pub const fn tokens(self) -> u32 {
         self.tokens
+    }
+
+    /// Tells whether a state that follows this one at `now` has a stamp that `horizon` can tell.
+    #[inline]
+    pub(crate) const fn within_reach(self, horizon: Horizon, now: Moment) -> bool {
+        self.epoch == horizon.epoch && now.tick < horizon.tick.saturating_add(REACH)
+    }
+
+    /// Returns the horizon that fits this state.
+    pub(crate) const fn horizon(self) -> Horizon {
+        Horizon { tick: self.last.saturating_sub(SLACK), epoch: self.epoch }
     }
 
     /// Returns the tick of the last refill.
@@ -121,7 +183,7 @@ impl State {
     pub const fn refill(self, quota: &Quota, now: Moment) -> Self {
         match self.refill_to(quota, now.tick) {
             Some(refilled) => refilled,
-            None => Self { tokens: quota.capacity(), last: now.full },
+            None => Self { tokens: quota.capacity(), last: now.full, epoch: self.epoch },
         }
     }
 
@@ -130,7 +192,7 @@ impl State {
     pub(crate) const fn refill_to(self, quota: &Quota, tick: u64) -> Option<Self> {
         if tick < self.last {
             // Only damaged words hold more than the capacity.
-            return Some(Self { tokens: at_most(self.tokens, quota.capacity()), last: self.last });
+            return Some(Self { tokens: at_most(self.tokens, quota.capacity()), ..self });
         }
         let ticks = tick.wrapping_sub(self.last);
         if ticks >= quota.scale().ticks(quota.capacity().saturating_sub(self.tokens)) {
@@ -138,7 +200,8 @@ impl State {
         }
         // Fewer tokens than were missing, so that they fit; their ticks are at most `ticks`.
         let (tokens, taken) = quota.scale().tokens(ticks);
-        Some(Self { tokens: self.tokens.wrapping_add(lower(tokens)), last: self.last.wrapping_add(taken) })
+        let last = self.last.wrapping_add(taken);
+        Some(Self { tokens: self.tokens.wrapping_add(lower(tokens)), last, ..self })
     }
 
     /// Takes `n` tokens; `None` if there are fewer. Refill first.
@@ -146,7 +209,7 @@ impl State {
     #[must_use]
     pub const fn take(self, n: u32) -> Option<Self> {
         match self.tokens.checked_sub(n) {
-            Some(tokens) => Some(Self { tokens, last: self.last }),
+            Some(tokens) => Some(Self { tokens, ..self }),
             None => None,
         }
     }
@@ -157,7 +220,7 @@ impl State {
     #[inline]
     #[must_use]
     pub const fn refund(self, quota: &Quota, n: u32) -> Self {
-        Self { tokens: at_most(self.tokens.saturating_add(n), quota.capacity()), last: self.last }
+        Self { tokens: at_most(self.tokens.saturating_add(n), quota.capacity()), ..self }
     }
 
     /// Tells how long after `now` the bucket holds `n` tokens; `None` if that is more than the capacity.
@@ -202,6 +265,15 @@ impl RetryAfter {
     }
 }
 
+const fn tokens_of(word: u64) -> u32 {
+    lower((word ^ MASK) >> 32)
+}
+
+/// Stamps a full bucket of 2^32 − 1 tokens, at one tick in 2^32, a tick late (the stamp is even), which mints nothing.
+const fn never_zero(word: u64) -> u64 {
+    if word == 0 { 1 } else { word }
+}
+
 /// `Ord::min` is not const.
 const fn at_most(tokens: u32, capacity: u32) -> u32 {
     if tokens < capacity { tokens } else { capacity }
@@ -210,4 +282,45 @@ const fn at_most(tokens: u32, capacity: u32) -> u32 {
 #[allow(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
 const fn lower(value: u64) -> u32 {
     value as u32
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, reason = "a test may panic")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn packing_keeps_the_state(tokens: u32, last in 0..1_u64 << 63, epoch: bool, below in 0..TURN) {
+            let state = State { tokens, last, epoch };
+            let horizon = Horizon { tick: last.saturating_sub(below), epoch };
+            prop_assert_eq!(State::unpack(state.pack(), horizon), Some(state));
+            prop_assert_eq!(State::unpack(state.pack(), state.horizon()), Some(state));
+            prop_assert_eq!(Horizon::unpack(horizon.pack()), horizon);
+        }
+
+        #[test]
+        fn a_refund_to_the_word_is_one_to_the_state(tokens: u32, last in 0..TURN, epoch: bool, capacity in 1..=u32::MAX, n: u32) {
+            let quota = crate::quota!(Quota::per_second(1)).with_burst(capacity).unwrap();
+            let state = State { tokens, last, epoch };
+            prop_assert_eq!(State::refund_word(state.pack(), &quota, n), Some(state.refund(&quota, n).pack()));
+        }
+    }
+
+    #[test]
+    fn no_state_is_a_word_of_zeros() {
+        let stamp = MASK % TURN;
+        let state = State { tokens: u32::MAX, last: stamp, epoch: MASK & u64::from(EPOCH) != 0 };
+        assert_eq!(state.pack(), 1);
+        let later = State { last: stamp + 1, ..state };
+        assert_eq!(State::unpack(1, state.horizon()), Some(later));
+        assert_eq!(State::unpack(0, state.horizon()), None);
+        let one_less = State { tokens: u32::MAX - 1, ..state };
+        let quota = crate::quota!(Quota::per_second(1), burst u32::MAX);
+        assert_eq!(State::refund_word(one_less.pack(), &quota, 1), Some(1));
+    }
 }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A refill is then a shift, and what is left of a token stays in the time stamp to the last tick. Both scales are
-//! chosen so that filling the bucket takes at most 2^30 ticks where that can be, and a tick at least 1/1024 µs.
+//! chosen so that filling the bucket takes at most 2^29 ticks where that can be, and a tick at least 1/1024 µs.
 //!
 //! Time becomes ticks without a division, exactly: the ratio a/b of ticks to microseconds is kept as the
 //! reciprocal ceil(2^128 · a / (1024·b)), and `floor(time · a / b)` is the upper part of one product with it.
@@ -19,7 +19,7 @@
 use crate::MAX_MICROS;
 
 /// The ticks in which the time of a full refill should fit.
-pub(crate) const FILL_TICKS: u64 = 1 << 30;
+pub(crate) const FILL_TICKS: u64 = 1 << 29;
 
 /// log2 of the most ticks in a microsecond, exclusive.
 const MAX_TICKS_LOG2: u32 = 10;
@@ -34,7 +34,7 @@ pub(crate) struct Scale {
     pub(crate) period_nanos: u64,
     /// Tokens that accrue in a period: 1 ..= 2^32 − 1.
     pub(crate) tokens: u32,
-    /// log2 of the ticks in a token, 0 ..= 30.
+    /// log2 of the ticks in a token, 0 ..= 29.
     up: u8,
     /// log2 of the tokens in a tick, 0 ..= 22.
     down: u8,
@@ -46,12 +46,12 @@ impl Scale {
     /// Chooses the finest ticks for a bucket of `capacity` tokens. The arguments are in the ranges of the fields.
     pub(crate) const fn new(capacity: u32, tokens: u32, period_nanos: u64) -> Self {
         // Ticks in a microsecond are (numerator << up) / (denominator << down). No shift here loses a bit:
-        // numerator < 2^42, denominator < 2^62, up <= 30, down <= 22.
+        // numerator < 2^42, denominator < 2^62, up <= 29, down <= 22.
         let numerator = (tokens as u128).wrapping_mul(NANOS as u128);
         let limit = (period_nanos as u128) << MAX_TICKS_LOG2;
 
         let mut up: u8 = 0;
-        while up < 30 {
+        while up < 29 {
             let next = up.wrapping_add(1);
             if (capacity as u64) << next > FILL_TICKS || numerator << next >= limit {
                 break;
@@ -68,7 +68,7 @@ impl Scale {
 
     /// The ticks in which `tokens` accrue, rounded up to a whole tick.
     pub(crate) const fn ticks(self, tokens: u32) -> u64 {
-        // Below 2^62: a capacity that takes 32 bits leaves up at 0, and a smaller one fills in 2^30 ticks.
+        // Below 2^62: a capacity that takes 32 bits leaves up at 0, and a smaller one fills in 2^29 ticks.
         let last_of_tick = (1_u64 << self.down).wrapping_sub(1);
         ((tokens as u64) << self.up).wrapping_add(last_of_tick) >> self.down
     }

@@ -8,8 +8,6 @@
 
 use core::sync::atomic::Ordering;
 
-use crate::State;
-
 /// A 64-bit cell that several threads, interrupts or processes change at once.
 ///
 /// Implemented for the target's own `AtomicU64`, where it has one, and for references to any word. Implement it
@@ -116,7 +114,8 @@ pub struct Words<W = DefaultWord> {
 }
 
 impl<W> Words<W> {
-    /// Names the two cells of a bucket, in the order of [`State::to_words`]. They are used as they are: a state
+    /// Names the two cells of a bucket, in the order of
+    /// [`State::to_words`](crate::State::to_words). They are used as they are: a state
     /// cell of zero makes every call fail with [`Uninitialized`](crate::TryAcquireError::Uninitialized).
     #[inline]
     pub const fn new(state: W, horizon: W) -> Self {
@@ -129,7 +128,7 @@ impl Words {
     /// Makes words that hold `state`.
     #[inline]
     #[must_use]
-    pub const fn holding(state: State) -> Self {
+    pub const fn holding(state: crate::State) -> Self {
         let [state, horizon] = state.to_words();
         Self::new(DefaultWord::new(state), DefaultWord::new(horizon))
     }

@@ -119,7 +119,7 @@ fn ten_years_without_a_break() {
 fn idle_times_that_have_broken_others() {
     let minute = 60_000_000;
     let quota = quota(1, minute, 1_000_000);
-    let tick = minute / 1024 + 1;
+    let tick = minute / 512 + 1;
     for idle in [36 * minute, 71 * minute + 34_967_296, 72 * minute, DAY, TEN_YEARS] {
         for (start, late) in [(0, 0), (1, tick), (4_294_967_295, tick), (4_294_967_296, tick), (DAY, 0)] {
             let bucket = drained(quota, start);

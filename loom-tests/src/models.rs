@@ -1,0 +1,148 @@
+//! The models. Each takes the flaws of the words, so that the same model shows that it would find them.
+//!
+//! Times are in quarters of a token: a stamp turns over in 64, a call may write up to 32 above the horizon, and a full bucket's horizon is
+//! kept 16 below its stamp.
+
+use core::cell::Cell;
+use core::sync::atomic::Ordering;
+
+use tollgate_core::{NoClock, State, TokenBucket, Word, Words};
+
+use crate::{CAPACITY, Flaws, QUARTER, available, bucket, explore, over, quota, race, take};
+
+/// Two threads want more than there is, at one time: what was granted and what is left is what there was.
+pub fn acquire_vs_acquire(flaws: Flaws) {
+    explore(move || {
+        let bucket = bucket(3, flaws);
+        let (one, two) = race(&bucket, |b| take(b, 0, 1) + take(b, 0, 1), |b| take(b, 0, 1) + take(b, 0, 1));
+        assert_eq!(one + two, 3, "granted");
+        assert_eq!(available(&bucket, 0), Some(0), "left");
+    });
+}
+
+/// Two threads take while time passes, each by its own clock.
+pub fn acquire_vs_time(flaws: Flaws) {
+    explore(move || {
+        let bucket = bucket(0, flaws);
+        let (one, two) = race(&bucket, |b| take(b, 3, 1) + take(b, 5, 1), |b| take(b, 4, 1) + take(b, 8, 1));
+        // Two tokens have accrued at 8; by then nobody can have had more.
+        assert!(one + two <= 2, "{one} and {two} granted");
+        assert!(one + two >= 1, "the first token was there at 4");
+        assert_eq!(one + two + available(&bucket, 8).unwrap_or(9), 2, "granted and left at 8");
+        assert_eq!(one + two + available(&bucket, 11).unwrap_or(9), 2, "no fraction minted");
+        assert_eq!(one + two + available(&bucket, 12).unwrap_or(9), 3, "no fraction lost");
+    });
+}
+
+/// A refund and two takes: nothing is lost, nothing given twice, nothing rises above the capacity.
+pub fn refund_vs_acquire(flaws: Flaws) {
+    explore(move || {
+        let bucket = bucket(1, flaws);
+        let ((), got) = race(
+            &bucket,
+            |b| assert!(b.refund(2).is_ok(), "two threads never contend so often"),
+            |b| take(b, 0, 1) + take(b, 0, 2),
+        );
+        assert!(got >= 1, "there was one from the start");
+        assert_eq!(got + available(&bucket, 0).unwrap_or(9), 3, "granted and left");
+    });
+}
+
+/// Two refunds to a bucket that has room for one.
+pub fn refund_vs_refund(flaws: Flaws) {
+    explore(move || {
+        let bucket = bucket(CAPACITY - 3, flaws);
+        let refund = |b: &crate::Bucket| assert!(b.refund(2).is_ok());
+        race(&bucket, refund, refund);
+        assert_eq!(available(&bucket, 0), Some(CAPACITY));
+    });
+}
+
+/// Both threads come after a long idle time, with clocks that differ by `apart` quarters.
+///
+/// The bucket is full at either time, and only once: afterwards, what was granted and what is left is the capacity and what has
+/// accrued since the earlier or the later of the two readings.
+pub fn long_idle(flaws: Flaws, level: u32, idle: u64, apart: u64) {
+    explore(move || {
+        let bucket = bucket(level, flaws);
+        let (one, two) = race(&bucket, move |b| take(b, idle, 3), move |b| take(b, idle - apart, 2));
+        let later = idle + 4;
+        let left = available(&bucket, later).unwrap_or(99);
+        // The smaller take leaves room for the other only together with a token that accrues between the readings.
+        assert!(one + two == 3 || one + two == 2 || (one + two == 5 && apart >= 4), "{one} and {two} granted");
+        let least = CAPACITY + 1 - one - two;
+        let most = (4 * (CAPACITY + 1 - one - two) + u32::try_from(apart).unwrap_or(99)) / 4;
+        assert!((least..=most).contains(&left), "granted {one} and {two}, {left} left, not {least} to {most}");
+    });
+}
+
+/// The word of a caller that dies when it comes to raise the horizon.
+struct Dying(Cell<u64>);
+
+impl Dying {
+    /// Returns the words that a caller leaves behind who came to an empty bucket after `idle` quarters.
+    fn words_after(idle: u64) -> [u64; 2] {
+        let [state, horizon] = State::new(&quota(), 0, quota().moment(0)).to_words().map(|word| Self(Cell::new(word)));
+        let bucket = TokenBucket::over(quota(), Words::new(&state, &horizon), NoClock);
+        assert!(bucket.try_acquire_at(idle * QUARTER, 1).is_err(), "a dead caller gets nothing");
+        assert_eq!(horizon.0.get(), 0);
+        [state.0.get(), 0]
+    }
+}
+
+impl Word for Dying {
+    fn load(&self, _: Ordering) -> u64 {
+        self.0.get()
+    }
+
+    fn compare_exchange(&self, current: u64, new: u64, _: Ordering, _: Ordering) -> Result<u64, u64> {
+        if self.0.get() == current { Ok(self.0.replace(new)) } else { Err(self.0.get()) }
+    }
+
+    fn fetch_max(&self, _: u64, _: Ordering) -> u64 {
+        self.0.get()
+    }
+}
+
+/// Somebody settled a full bucket and died before the horizon was advanced; two threads come, then one of them again.
+pub fn settled_by_a_dead_thread(flaws: Flaws, idle: u64) {
+    explore(move || {
+        let bucket = over(Dying::words_after(idle), flaws);
+        let (one, two) = race(&bucket, move |b| take(b, idle, 1) + take(b, idle, 1), move |b| take(b, idle, 1));
+        assert_eq!(one + two, 3, "granted");
+        assert_eq!(available(&bucket, idle), Some(1), "left");
+        assert_eq!(available(&bucket, idle + 4), Some(2), "left a token's time later");
+    });
+}
+
+/// One thread takes after a long idle time, the other only looks: it sees the level before or after, and no third.
+pub fn look_vs_long_idle(flaws: Flaws, idle: u64) {
+    explore(move || {
+        let bucket = bucket(0, flaws);
+        let (got, seen) = race(&bucket, move |b| take(b, idle, 1), move |b| available(b, idle));
+        assert_eq!(got, 1);
+        assert!(seen == Some(CAPACITY) || seen == Some(CAPACITY - 1), "saw {seen:?}");
+    });
+}
+
+/// One thread raises the horizon of a bucket in use, the other looks: it sees one of the levels that there were.
+pub fn look_vs_raise(flaws: Flaws) {
+    explore(move || {
+        let bucket = bucket(0, flaws);
+        // Drained at 20, the bucket holds three at 33, when the horizon is out of reach.
+        let (got, seen) = race(&bucket, |b| (take(b, 20, 4), take(b, 33, 1)), |b| available(b, 33));
+        assert_eq!(got, (4, 1));
+        assert!(matches!(seen, Some(2..=4)), "saw {seen:?}");
+    });
+}
+
+/// A thread takes all after a long idle time and again a little later, beside one that is refused or not by the same clock.
+pub fn twice_after_long_idle(flaws: Flaws, idle: u64) {
+    explore(move || {
+        let bucket = bucket(0, flaws);
+        let (one, two) =
+            race(&bucket, move |b| take(b, idle, CAPACITY) + take(b, idle + 4, 1), move |b| take(b, idle, CAPACITY));
+        assert!(one + two == CAPACITY + 1 || one + two == CAPACITY, "{one} and {two} granted");
+        assert_eq!(one + two + available(&bucket, idle + 4).unwrap_or(99), CAPACITY + 1, "granted and left");
+    });
+}

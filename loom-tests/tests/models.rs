@@ -1,0 +1,69 @@
+//! Every model, with words as they should be.
+
+use tollgate_loom_tests::{Flaws, models};
+
+#[test]
+fn acquire_vs_acquire() {
+    models::acquire_vs_acquire(Flaws::NONE);
+}
+
+#[test]
+fn acquire_vs_time() {
+    models::acquire_vs_time(Flaws::NONE);
+}
+
+#[test]
+fn refund_vs_acquire() {
+    models::refund_vs_acquire(Flaws::NONE);
+}
+
+#[test]
+fn refund_vs_refund() {
+    models::refund_vs_refund(Flaws::NONE);
+}
+
+/// Within the turn, at its ends, and turns later; by one clock, and by two that differ.
+#[test]
+fn long_idle() {
+    for idle in [32, 40, 63, 64, 65, 70, 130] {
+        for apart in [0, 1, 4] {
+            models::long_idle(Flaws::NONE, 0, idle, apart);
+        }
+    }
+}
+
+/// Nearly full, so that the stamp may be anywhere below the time of the call.
+#[test]
+fn long_idle_of_a_full_bucket() {
+    for idle in [32, 63, 64, 65, 130] {
+        for apart in [0, 1] {
+            models::long_idle(Flaws::NONE, 4, idle, apart);
+        }
+    }
+}
+
+#[test]
+fn settled_by_a_dead_thread() {
+    for idle in [40, 63, 64, 70, 128, 130] {
+        models::settled_by_a_dead_thread(Flaws::NONE, idle);
+    }
+}
+
+#[test]
+fn look_vs_long_idle() {
+    for idle in [32, 63, 64, 70, 130] {
+        models::look_vs_long_idle(Flaws::NONE, idle);
+    }
+}
+
+#[test]
+fn look_vs_raise() {
+    models::look_vs_raise(Flaws::NONE);
+}
+
+#[test]
+fn twice_after_long_idle() {
+    for idle in [32, 40, 48, 60, 63, 64, 70, 124, 128] {
+        models::twice_after_long_idle(Flaws::NONE, idle);
+    }
+}
