@@ -42,6 +42,14 @@ fn long_idle_of_a_full_bucket() {
     }
 }
 
+/// One reading is older than the jump that the other one makes, by more than a quarter of a turn.
+#[test]
+fn long_idle_and_a_late_reading() {
+    for (idle, apart) in [(32, 22), (32, 32), (40, 20), (47, 47)] {
+        models::long_idle(Flaws::NONE, 4, idle, apart);
+    }
+}
+
 #[test]
 fn settled_by_a_dead_thread() {
     for idle in [40, 63, 64, 70, 128, 130] {
