@@ -68,11 +68,11 @@ impl fmt::Display for TryAcquireError {
         match self {
             Self::Insufficient { requested, available, retry_after } => write!(
                 f,
-                "{requested} tokens requested, {available} available; retry after {:?}",
+                "not enough tokens: {requested} requested, {available} available; retry after {:?}",
                 retry_after.duration()
             ),
             Self::ExceedsCapacity { requested, capacity } => {
-                write!(f, "{requested} tokens requested, but the bucket never holds more than {capacity}")
+                write!(f, "{requested} requested, but the bucket never holds more than {capacity}")
             }
             Self::Contended => f.write_str("others changed the bucket at every attempt; try again"),
             Self::Uninitialized => f.write_str("the state word is zero: the bucket was not initialised"),

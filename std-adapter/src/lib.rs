@@ -11,8 +11,10 @@ mod file;
 mod layout;
 mod limiter;
 mod mapping;
+mod wait;
 
 pub use clock::MachineClock;
 pub use error::FileError;
 pub use limiter::SharedRateLimiter;
 pub use tollgate_core::{Clock, Quota, QuotaError, RetryAfter, TryAcquireError, quota};
+pub use wait::retry_for;

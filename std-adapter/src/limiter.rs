@@ -9,13 +9,8 @@ use crate::clock::{BootId, MachineClock, check_time_namespace};
 use crate::error::FileError;
 use crate::layout::Header;
 use crate::mapping::{MappedWord, map};
+use crate::wait::retry_for;
 use crate::{file, layout};
-
-/// The shortest sleep of a waiting call: shorter ones would spin, and the kernel's timers add as much anyway.
-const MIN_SLEEP: Duration = Duration::from_micros(50);
-
-/// The longest sleep of a waiting call, so that it sees what others give back.
-const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 /// How often a file may vanish between two attempts to open or create it.
 const OPEN_ATTEMPTS: u32 = 100;
@@ -194,21 +189,7 @@ impl SharedRateLimiter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn acquire_timeout(&self, n: u32, timeout: Duration) -> Result<u32, TryAcquireError> {
-        let start = self.bucket.clock().now_micros();
-        loop {
-            let refusal = match self.try_acquire(n) {
-                Ok(remaining) => return Ok(remaining),
-                Err(refusal) => refusal,
-            };
-            let Some(wait) = refusal.retry_after() else {
-                return Err(refusal);
-            };
-            let waited = Duration::from_micros(self.bucket.clock().now_micros().saturating_sub(start));
-            if waited.saturating_add(wait) > timeout {
-                return Err(refusal);
-            }
-            std::thread::sleep(wait.clamp(MIN_SLEEP, MAX_SLEEP));
-        }
+        retry_for(timeout, || self.try_acquire(n))
     }
 
     /// Gives `n` tokens back that were not used. What would rise above the capacity is forfeited.

@@ -1,0 +1,85 @@
+//! Exit codes, as in sysexits.h, timeout(1) and the shell.
+
+use std::io;
+use std::process::ExitCode;
+
+use tollgate::{FileError, TryAcquireError};
+
+/// The command line was wrong, or asks for what can never be: EX_USAGE.
+pub(crate) const USAGE: u8 = 64;
+/// The file is not a limiter's, or damaged: EX_DATAERR.
+const DATA: u8 = 65;
+/// There is no such file: EX_NOINPUT.
+const NO_INPUT: u8 = 66;
+/// This place can't use the file: EX_UNAVAILABLE.
+const UNAVAILABLE: u8 = 69;
+/// The file can't be created: EX_CANTCREAT.
+const CANT_CREATE: u8 = 73;
+/// Reading or writing failed: EX_IOERR.
+const IO: u8 = 74;
+/// No token came in time: EX_TEMPFAIL.
+pub(crate) const NOT_IN_TIME: u8 = 75;
+/// Permission was refused: EX_NOPERM.
+const NO_PERMISSION: u8 = 77;
+/// The command exists, but can't be run; as a shell says.
+const NOT_EXECUTABLE: u8 = 126;
+/// The command was not found; as a shell says.
+const NOT_FOUND: u8 = 127;
+
+/// What to say and how to exit.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: u8,
+    pub(crate) message: String,
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { code: USAGE, message: message.into() }
+    }
+
+    pub(crate) fn io(doing: &str, error: &io::Error) -> Self {
+        Self { code: IO, message: format!("{doing}: {error}") }
+    }
+
+    /// A command that can't be started.
+    pub(crate) fn command(name: &str, error: &io::Error) -> Self {
+        let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
+        Self { code, message: format!("{name}: {error}") }
+    }
+
+    pub(crate) fn report(self) -> ExitCode {
+        eprintln!("tollgate: {}", self.message);
+        self.code.into()
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        let code = match &error {
+            FileError::NotFound { .. } => NO_INPUT,
+            FileError::AlreadyExists { .. } => CANT_CREATE,
+            FileError::QuotaMismatch { .. } => USAGE,
+            FileError::TimeNamespace { .. } => UNAVAILABLE,
+            FileError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => NO_PERMISSION,
+            FileError::Io { doing: "creating", .. } => CANT_CREATE,
+            FileError::Io { .. } => IO,
+            _ => DATA,
+        };
+        let message = match std::error::Error::source(&error) {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        };
+        Self { code, message }
+    }
+}
+
+/// A refusal of the limiter in `file`; `not_in_time` is the code of one that is not final.
+pub(crate) fn refused(file: &std::path::Path, error: &TryAcquireError, not_in_time: u8) -> Failure {
+    let code = match error {
+        TryAcquireError::ExceedsCapacity { .. } => USAGE,
+        TryAcquireError::Uninitialized => DATA,
+        _ => not_in_time,
+    };
+    Failure { code, message: format!("{}: {error}", file.display()) }
+}

@@ -1,0 +1,207 @@
+//! Real processes on one file: they create it at once, take from it at once, and are killed at any moment.
+//!
+//! A test starts this program again, with the test [`child`] alone and the variable CHILD set; what a child prints comes back
+//! to the test.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tollgate::{Clock, FileError, MachineClock, Quota, SharedRateLimiter, TryAcquireError, quota};
+
+/// A burst, and no second token while a test runs.
+const BURST: u32 = 10_000;
+const SLOW: Quota = quota!(Quota::per_day(1), burst BURST);
+
+fn start(role: &str, path: &Path) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["child", "--exact", "--nocapture"]).env("CHILD", role).env("CHILD_FILE", path);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// Lets all children go at once, and returns the number that each one prints behind its role.
+fn release(children: Vec<Child>, role: &str) -> Vec<u64> {
+    let mut children: Vec<Child> = children;
+    for child in &mut children {
+        drop(child.stdin.take());
+    }
+    let answer = |child: Child| {
+        let text = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+        let line = text.lines().find_map(|line| line.split(role).nth(1)).unwrap_or_else(|| panic!("{text}"));
+        line.trim().parse().unwrap()
+    };
+    children.into_iter().map(answer).collect()
+}
+
+/// What a child does, told by the variable CHILD; a test that passes when it is not set.
+#[test]
+fn child() {
+    let Ok(role) = std::env::var("CHILD") else { return };
+    let path = std::env::var_os("CHILD_FILE").unwrap();
+    let wait_for_the_others = || std::io::stdin().read_line(&mut String::new()).unwrap();
+    let number = match role.as_str() {
+        "creates" => {
+            wait_for_the_others();
+            let limiter = SharedRateLimiter::open_or_create(path, SLOW).unwrap();
+            (0..).take_while(|_| limiter.try_acquire(1).is_ok()).count()
+        }
+        "takes" => {
+            let limiter = SharedRateLimiter::open(path).unwrap();
+            wait_for_the_others();
+            (0..).take_while(|_| limiter.try_acquire(1).is_ok()).count()
+        }
+        "waits" => {
+            let limiter = SharedRateLimiter::open(path).unwrap();
+            wait_for_the_others();
+            for _ in 0..25 {
+                limiter.acquire(1).unwrap();
+            }
+            25
+        }
+        // Says each token that it has got, until it is killed.
+        "hammers" => {
+            let limiter = SharedRateLimiter::open(path).unwrap();
+            let mut out = std::io::stdout();
+            loop {
+                if limiter.try_acquire(1).is_ok() {
+                    out.write_all(b"token\n").unwrap();
+                }
+            }
+        }
+        role => panic!("no such role: {role}"),
+    };
+    println!("\n{role} {number}");
+}
+
+#[test]
+fn eight_create_one_file_at_once() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("limit");
+        let children = (0..8).map(|_| start("creates", &path)).collect();
+        let granted = release(children, "creates");
+        assert_eq!(granted.iter().sum::<u64>(), BURST.into(), "{granted:?}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "one file and no other");
+    }
+}
+
+#[test]
+fn four_take_from_one_file_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limit");
+    let limiter = SharedRateLimiter::create(&path, SLOW).unwrap();
+    let children = (0..4).map(|_| start("takes", &path)).collect();
+    assert_eq!(release(children, "takes").iter().sum::<u64>(), BURST.into());
+    assert_eq!(limiter.available(), Ok(0));
+    limiter.refund(1).unwrap();
+    assert_eq!(limiter.try_acquire(1), Ok(0));
+}
+
+#[test]
+fn four_wait_for_their_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limit");
+    SharedRateLimiter::create(&path, quota!(Quota::per_second(200), burst 1)).unwrap();
+    let children = (0..4).map(|_| start("waits", &path)).collect();
+    let begun = MachineClock.now_micros();
+    assert_eq!(release(children, "waits").iter().sum::<u64>(), 100);
+    // The bucket may have been full, and refills no faster than its rate.
+    assert!(MachineClock.now_micros() - begun >= 99 * 5000 - 5000);
+}
+
+/// A killed process leaves a bucket that all others can use, and has wasted at most the token that it was about to report.
+#[test]
+fn killed_at_any_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limit");
+    // Nothing accrues: what is there is what was not taken.
+    let quota = quota!(Quota::per_day(1), burst 4_000_000);
+    let limiter = SharedRateLimiter::create(&path, quota).unwrap();
+    let (mut reported, kills) = (0_u32, 60);
+    for kill in 0..kills {
+        let mut child = start("hammers", &path);
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        // Killed at another moment each time: after so many tokens, and some microseconds.
+        let enough = 1 + kill * 7 % 50;
+        let mut seen = lines.by_ref().filter(|line| line == "token").take(enough as usize).count();
+        std::thread::sleep(Duration::from_micros(u64::from(kill) * 13 % 300));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        seen += lines.filter(|line| line == "token").count();
+        reported += u32::try_from(seen).unwrap();
+        let taken = quota.capacity() - limiter.available().unwrap();
+        assert!(reported <= taken, "{reported} reported, {taken} taken");
+        assert!(taken - reported <= kill + 1, "{} wasted by {} kills", taken - reported, kill + 1);
+    }
+    let left = limiter.available().unwrap();
+    assert_eq!(limiter.try_acquire(left), Ok(0));
+}
+
+#[test]
+fn opening_what_is_not_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("short"), b"TOLLGATE").unwrap();
+    std::fs::write(path("zeros"), [0; 4096]).unwrap();
+    std::fs::write(path("long"), [0; 4097]).unwrap();
+    SharedRateLimiter::create(path("limit"), SLOW).unwrap();
+    std::os::unix::fs::symlink(path("limit"), path("link")).unwrap();
+    std::os::unix::fs::symlink(path("nothing"), path("dangling")).unwrap();
+    let pipe = Command::new("mkfifo").arg(path("pipe")).status().unwrap();
+    assert!(pipe.success());
+
+    let cases = [
+        (path("none"), "there is no such file"),
+        (path("short"), "it has 8 bytes, not 4096"),
+        (path("long"), "it has 4097 bytes, not 4096"),
+        (path("zeros"), "it starts with \"\\x00\\x00"),
+        (path("link"), "found a symbolic link"),
+        (path("dangling"), "found a symbolic link"),
+        (path("pipe"), "found a named pipe"),
+        (path(""), "found a directory"),
+        ("/dev/null".into(), "found a device"),
+    ];
+    for (path, reason) in cases {
+        let error = SharedRateLimiter::open(&path).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(reason) && text.starts_with(path.to_str().unwrap()), "{path:?}: {text}");
+        if !matches!(error, FileError::NotFound { .. }) {
+            let error = SharedRateLimiter::open_or_create(&path, SLOW).unwrap_err();
+            assert_eq!(error.to_string(), text, "open_or_create replaces nothing");
+        }
+    }
+    assert!(!path("nothing").exists(), "nothing was created through the link");
+}
+
+#[test]
+fn what_can_never_be_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limit");
+    let limiter = SharedRateLimiter::open_or_create(&path, SLOW).unwrap();
+    assert!(matches!(limiter.acquire(BURST + 1), Err(TryAcquireError::ExceedsCapacity { .. })));
+    assert_eq!(limiter.acquire(BURST), Ok(0));
+    // A day away, and a minute allowed.
+    let refused = limiter.acquire_timeout(1, Duration::from_secs(60)).unwrap_err();
+    assert!(refused.retry_after().unwrap() > Duration::from_secs(86_000));
+
+    let other = SharedRateLimiter::open_or_create(&path, Quota::per_second(1).unwrap()).unwrap_err();
+    assert!(matches!(other, FileError::QuotaMismatch { .. }), "{other}");
+    assert!(matches!(SharedRateLimiter::create(&path, SLOW), Err(FileError::AlreadyExists { .. })));
+}
+
+/// A file that is overwritten with zeros while it is open is noticed by the next call; it is not a bucket any more.
+#[test]
+fn an_erased_file_grants_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limit");
+    let limiter = SharedRateLimiter::create(&path, SLOW).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 4096], 0).unwrap();
+    assert_eq!(limiter.try_acquire(1), Err(TryAcquireError::Uninitialized));
+    assert_eq!(limiter.acquire(1), Err(TryAcquireError::Uninitialized));
+    assert_eq!(limiter.refund(1), Err(TryAcquireError::Uninitialized));
+    assert_eq!(limiter.available(), Err(TryAcquireError::Uninitialized));
+}
