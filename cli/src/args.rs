@@ -11,7 +11,8 @@ use crate::rate::Rate;
 
 /// One rate limit for all processes of a machine: what flock(1) is for locks.
 ///
-/// The limit is a token bucket in a file. Every process that names the file shares it; there is no server, and nothing to clean up.
+/// The limit is a token bucket in a file. Every process that names the file shares it; there is no server, and
+/// nothing to clean up.
 #[derive(Debug, Parser)]
 #[command(name = "tollgate", version, max_term_width = 100)]
 pub(crate) struct Args {
@@ -23,9 +24,9 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Wait for tokens, then run a command.
     ///
-    /// Exits as the command does, with 128 + N when signal N killed it; 75 when no token came in time; 64 for a wrong command line; 65 for
-    /// a file that is not a limit; 73 when the file can't be created; 77 without permission; 126 or 127 when the command can't be run, which
-    /// gives the tokens back.
+    /// Exits as the command does, with 128 + N when signal N killed it; 75 when no token came in time; 64 for a wrong
+    /// command line; 65 for a file that is not a limit; 73 when the file can't be created; 77 without permission;
+    /// 126 or 127 when the command can't be run, which gives the tokens back.
     Run {
         #[command(flatten)]
         take: Cost,
@@ -74,8 +75,8 @@ pub(crate) struct Cost {
     pub(crate) limit: Limit,
     /// Tokens per unit of time: 10/s, 0.5/s, 5/15s, 5000/h, 1/365d.
     ///
-    /// Units are us, ms, s, m, h and d, or a multiple of one. Makes the file if there is none; must be the file's own rate if there is.
-    /// Without it, the file must exist.
+    /// Units are us, ms, s, m, h and d, or a multiple of one. Makes the file if there is none; must be the file's own
+    /// rate if there is. Without it, the file must exist.
     #[arg(short, long, value_name = "N/UNIT", allow_hyphen_values = true)]
     pub(crate) rate: Option<Rate>,
     /// The most tokens that can be taken at once, 1 to 4294967295 [default: the tokens of one second, at least 1].

@@ -49,8 +49,8 @@ impl Count {
     }
 }
 
-/// Takes from the file at full speed. Says that it is ready, waits for a line on its input, and reports on its output; ends when nobody
-/// listens any more.
+/// Takes from the file at full speed. Says that it is ready, waits for a line on its input, and reports on its
+/// output; ends when nobody listens any more.
 pub(crate) fn work(file: &Path, seconds: u64) -> Result<ExitCode, Failure> {
     let limiter = SharedRateLimiter::open(file)?;
     let writing = |error| Failure::io("reporting", &error);

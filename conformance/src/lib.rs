@@ -1,5 +1,5 @@
-//! One suite of black-box cases for every implementation of a bucket: the pure state, the bucket in memory, the bucket in
-//! a file.
+//! One suite of black-box cases for every implementation of a bucket: the pure state, the bucket in memory, the
+//! bucket in a file.
 //!
 //! The cases are data: `cases/*.json`, each a quota, a starting level, and steps with the exact answers. Implement
 //! [`Subject`], and call [`check`] with the [`cases`].

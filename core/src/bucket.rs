@@ -2,8 +2,8 @@
 //!
 //! # The horizon
 //!
-//! The state word has room for the low 31 bits of its tick. The second word, the *horizon* H, is a full tick that tells the
-//! stamp's turns apart:
+//! The state word has room for the low 31 bits of its tick. The second word, the *horizon* H, is a full tick that
+//! tells the stamp's turns apart:
 //!
 //! ```text
 //!          H                last            T = now
@@ -13,13 +13,13 @@
 //!          |<- a stamp turns over, 2^31 ---------------------------------- …
 //! ```
 //!
-//! While H <= last < H + 2^31, the stamp and H give the tick. A call that comes later than H + 2^30 first advances H, and tries
-//! again (see `advance`):
+//! While H <= last < H + 2^31, the stamp and H give the tick. A call that comes later than H + 2^30 first advances H,
+//! and tries again (see `advance`):
 //!
 //! - not full: H is raised to a quarter of a turn below the stamp;
-//! - full: it *jumps*. First the state becomes full at T, in the other epoch, then H is raised to a quarter of a turn below T, in
-//!   that epoch. In between, the epochs differ: the state is full, by any reading, and nobody takes from it. A caller that dies there
-//!   leaves a state that the next one settles alike.
+//! - full: it *jumps*. First the state becomes full at T, in the other epoch, then H is raised to a quarter of a turn
+//!   below T, in that epoch. In between, the epochs differ: the state is full, by any reading, and nobody takes from
+//!   it. A caller that dies there leaves a state that the next one settles alike.
 //!
 //! H never falls, and the quarter turn is what two readings of the clock may differ by while both settle one jump.
 
@@ -35,8 +35,8 @@ pub const MAX_ATTEMPTS: u32 = 256;
 
 /// A token bucket that any number of threads, interrupts or processes share: exact to the token, lock-free, 16 bytes.
 ///
-/// It refills itself at each call from the time it is given, or reads from its [`Clock`] `C`. Its two [`Words`] are its
-/// own ([`new`](Self::new), [`with_clock`](Self::with_clock)), or any that the caller has ([`over`](Self::over)).
+/// It refills itself at each call from the time it is given, or reads from its [`Clock`] `C`. Its two [`Words`] are
+/// its own ([`new`](Self::new), [`with_clock`](Self::with_clock)), or any that the caller has ([`over`](Self::over)).
 ///
 /// Which call to use when:
 ///
@@ -97,8 +97,8 @@ impl<C> TokenBucket<C> {
 }
 
 impl<C, W> TokenBucket<C, W> {
-    /// Makes a bucket of words that exist, as they are. All users of the words must use an equal quota and clocks that
-    /// agree. See [`Words`] for an example.
+    /// Makes a bucket of words that exist, as they are. All users of the words must use an equal quota and clocks
+    /// that agree. See [`Words`] for an example.
     #[inline]
     #[must_use]
     pub const fn over(quota: Quota, words: Words<W>, clock: C) -> Self {
@@ -127,9 +127,10 @@ impl<C: Clock, W: Word> TokenBucket<C, W> {
     ///
     /// # Errors
     ///
-    /// [`Insufficient`](TryAcquireError::Insufficient): wait, it says how long. [`ExceedsCapacity`](TryAcquireError::ExceedsCapacity):
-    /// never. [`Contended`](TryAcquireError::Contended): try again. [`Uninitialized`](TryAcquireError::Uninitialized): the
-    /// words were never set. Nothing was taken, and nothing written.
+    /// [`Insufficient`](TryAcquireError::Insufficient): wait, it says how long.
+    /// [`ExceedsCapacity`](TryAcquireError::ExceedsCapacity): never. [`Contended`](TryAcquireError::Contended):
+    /// try again. [`Uninitialized`](TryAcquireError::Uninitialized): the words were never set. Nothing was taken,
+    /// and nothing written.
     ///
     /// # Examples
     ///
@@ -161,11 +162,13 @@ impl<C: Clock, W: Word> TokenBucket<C, W> {
         self.look(|| self.clock.now_micros(), |state, _| state.tokens())
     }
 
-    /// Returns the shortest wait after which [`try_acquire(n)`](Self::try_acquire) can succeed: zero if it can now. Reads the clock once.
+    /// Returns the shortest wait after which [`try_acquire(n)`](Self::try_acquire) can succeed: zero if it can now.
+    /// Reads the clock once.
     ///
     /// # Errors
     ///
-    /// [`ExceedsCapacity`](TryAcquireError::ExceedsCapacity) if it never can; else as for [`available`](Self::available).
+    /// [`ExceedsCapacity`](TryAcquireError::ExceedsCapacity) if it never can; else as for
+    /// [`available`](Self::available).
     #[inline]
     pub fn retry_after(&self, n: u32) -> Result<Duration, TryAcquireError> {
         self.wait_with(|| self.clock.now_micros(), n)
@@ -175,8 +178,8 @@ impl<C: Clock, W: Word> TokenBucket<C, W> {
 impl<C, W: Word> TokenBucket<C, W> {
     /// Takes `n` tokens at the time `now`, in microseconds of the clock that all users of the bucket go by.
     ///
-    /// Otherwise [`try_acquire`](Self::try_acquire). A time before an earlier call's is taken as it is: nothing accrues,
-    /// what is there can be taken.
+    /// Otherwise [`try_acquire`](Self::try_acquire). A time before an earlier call's is taken as it is: nothing
+    /// accrues, what is there can be taken.
     ///
     /// # Errors
     ///
@@ -186,7 +189,8 @@ impl<C, W: Word> TokenBucket<C, W> {
         self.acquire_with(|| now, n)
     }
 
-    /// Returns how many tokens are there at the time `now`, in microseconds. Otherwise [`available`](Self::available).
+    /// Returns how many tokens are there at the time `now`, in microseconds. Otherwise
+    /// [`available`](Self::available).
     ///
     /// # Errors
     ///
@@ -213,7 +217,8 @@ impl<C, W: Word> TokenBucket<C, W> {
     ///
     /// # Errors
     ///
-    /// [`Contended`](TryAcquireError::Contended) and [`Uninitialized`](TryAcquireError::Uninitialized): nothing was given back.
+    /// [`Contended`](TryAcquireError::Contended) and [`Uninitialized`](TryAcquireError::Uninitialized): nothing was
+    /// given back.
     ///
     /// # Examples
     ///
@@ -283,7 +288,8 @@ impl<C, W: Word> TokenBucket<C, W> {
         }
     }
 
-    /// The loop. Reads the words, refills to now, lets `decide` answer, and publishes the state that comes with the answer, if any.
+    /// The loop. Reads the words, refills to now, lets `decide` answer, and publishes the state that comes with the
+    /// answer, if any.
     #[inline]
     fn transact<T>(
         &self,
@@ -292,7 +298,8 @@ impl<C, W: Word> TokenBucket<C, W> {
     ) -> Result<T, TryAcquireError> {
         let mut reading = None;
         for _ in 0..MAX_ATTEMPTS {
-            // Acquire, pairs with the Release in `raise`: the state read next is no older than the one for which the horizon was raised.
+            // Acquire, pairs with the Release in `raise`: the state read next is no older than the one for which the
+            // horizon was raised.
             let horizon = self.words.horizon.load(Acquire);
             // Acquire, pairs with the Release in `replace`: the horizon read next is no older than the writer's.
             let word = self.words.state.load(Acquire);
@@ -319,12 +326,14 @@ impl<C, W: Word> TokenBucket<C, W> {
         Err(TryAcquireError::Contended)
     }
 
-    /// Takes one step towards a horizon that lets a call write at `now`; the caller tries again, whatever comes of it.
+    /// Takes one step towards a horizon that lets a call write at `now`; the caller tries again, whatever comes of
+    /// it.
     #[cold]
     fn advance(&self, word: u64, stored: State, horizon: Horizon, now: Moment) {
         if stored.refill(&self.quota, now).tokens() == self.quota.capacity() {
-            // The state first: full, it can stand before the horizon is raised. Its stamp is above all of this epoch, so that their
-            // horizons are below its own, even where the clock is behind: somebody has read it to be past the reach.
+            // The state first: full, it can stand before the horizon is raised. Its stamp is above all of this epoch,
+            // so that their horizons are below its own, even where the clock is behind: somebody has read
+            // it to be past the reach.
             let last = now.full.max(horizon.tick.saturating_add(REACH)).max(stored.last().saturating_add(1));
             let settled = State::next_epoch(&self.quota, last, horizon);
             if self.replace(word, settled.pack()) {
@@ -334,7 +343,8 @@ impl<C, W: Word> TokenBucket<C, W> {
             // Not full, so it is less than a fill time since the stamp; and stamps don't fall within an epoch.
             self.raise(stored.horizon());
         } else {
-            // A fill time of more than 2^29 ticks, as only a burst above 2^29 tokens has: settle on the way, within the turn.
+            // A fill time of more than 2^29 ticks, as only a burst above 2^29 tokens has: settle on the way, within the
+            // turn.
             let within = horizon.tick.saturating_add(REACH).saturating_add(SLACK);
             if let Some(part) = stored.refill_to(&self.quota, now.tick.min(within)) {
                 self.replace(word, part.pack());
@@ -351,8 +361,8 @@ impl<C, W: Word> TokenBucket<C, W> {
     /// Publishes `next` if the state word is still `word`.
     #[inline]
     fn replace(&self, word: u64, next: u64) -> bool {
-        // Release, pairs with the Acquire of the state in `transact`: who sees it sees the horizon that it was made under.
-        // Relaxed on failure: the loop reads again.
+        // Release, pairs with the Acquire of the state in `transact`: who sees it sees the horizon that it was made
+        // under. Relaxed on failure: the loop reads again.
         self.words.state.compare_exchange(word, next, Release, Relaxed).is_ok()
     }
 }

@@ -7,8 +7,8 @@ use crate::RetryAfter;
 
 /// Why a call on a bucket took nothing.
 ///
-/// "Not now" and "never" are different: only [`Insufficient`](Self::Insufficient) and [`Contended`](Self::Contended) can succeed
-/// when tried again.
+/// "Not now" and "never" are different: only [`Insufficient`](Self::Insufficient) and [`Contended`](Self::Contended)
+/// can succeed when tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TryAcquireError {

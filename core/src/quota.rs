@@ -13,14 +13,15 @@ const MAX_FILL_MICROS: u128 = (1 << 63) - 1;
 
 /// A rate and a burst: how fast tokens accrue, and how many a bucket holds.
 ///
-/// The rate is a number of tokens, 1 to 2^32 − 1, for each period, 1 µs to 100 years (36 525 days). The burst, also called
-/// the capacity, is 1 to 2^32 − 1 tokens, and is the number of tokens of one period until
+/// The rate is a number of tokens, 1 to 2^32 − 1, for each period, 1 µs to 100 years (36 525 days). The burst, also
+/// called the capacity, is 1 to 2^32 − 1 tokens, and is the number of tokens of one period until
 /// [`with_burst`](Self::with_burst) sets it.
 ///
-/// The constructors check everything and are `const`, so that [`quota!`](crate::quota) turns a bad quota into a compile error.
-/// What they accept never fails or overflows later.
+/// The constructors check everything and are `const`, so that [`quota!`](crate::quota) turns a bad quota into a
+/// compile error. What they accept never fails or overflows later.
 ///
-/// Two quotas are equal when they have the same burst and let tokens accrue at the same speed: 60 a minute is 1 a second.
+/// Two quotas are equal when they have the same burst and let tokens accrue at the same speed: 60 a minute is 1 a
+/// second.
 ///
 /// # Examples
 ///
@@ -49,8 +50,8 @@ impl Quota {
     ///
     /// # Errors
     ///
-    /// [`QuotaError::ZeroRate`], [`QuotaError::PeriodTooShort`] and [`QuotaError::PeriodTooLong`] name the argument that is out of
-    /// range.
+    /// [`QuotaError::ZeroRate`], [`QuotaError::PeriodTooShort`] and [`QuotaError::PeriodTooLong`] name the argument
+    /// that is out of range.
     #[inline]
     pub const fn new(tokens: u32, period: Duration) -> Result<Self, QuotaError> {
         Self::checked(tokens, tokens, period)
@@ -100,8 +101,8 @@ impl Quota {
     ///
     /// # Errors
     ///
-    /// [`QuotaError::ZeroCapacity`] if `capacity` is 0. [`QuotaError::FillTimeTooLong`] if so slow a rate would need more than
-    /// 2^63 − 1 µs (292 000 years) to fill so large a bucket.
+    /// [`QuotaError::ZeroCapacity`] if `capacity` is 0. [`QuotaError::FillTimeTooLong`] if so slow a rate would need
+    /// more than 2^63 − 1 µs (292 000 years) to fill so large a bucket.
     #[inline]
     pub const fn with_burst(self, capacity: u32) -> Result<Self, QuotaError> {
         Self::checked(capacity, self.tokens(), self.period())

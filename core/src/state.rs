@@ -1,7 +1,7 @@
 //! The bucket without its atomics: one `Copy` value, pure transitions.
 //!
-//! A [`State`] is what one pair of words means. Every operation of a shared bucket is: read the words, apply transitions of this
-//! file, publish the outcome with one compare-and-swap.
+//! A [`State`] is what one pair of words means. Every operation of a shared bucket is: read the words, apply
+//! transitions of this file, publish the outcome with one compare-and-swap.
 
 use core::time::Duration;
 
@@ -38,9 +38,9 @@ const EPOCH: u32 = 1 << 31;
 /// +----------------+-----+--------------+
 /// ```
 ///
-/// The stamp is the low part of the tick; the horizon, in the second word, tells the rest. The epoch changes with each jump of
-/// the horizon, so that a word from before the jump is never met again after it. The fraction of a token that has accrued is the time
-/// since the tick: it is never dropped.
+/// The stamp is the low part of the tick; the horizon, in the second word, tells the rest. The epoch changes with
+/// each jump of the horizon, so that a word from before the jump is never met again after it. The fraction of a token
+/// that has accrued is the time since the tick: it is never dropped.
 ///
 /// # Examples
 ///
@@ -106,15 +106,17 @@ impl State {
         Self { tokens: quota.capacity(), last: 0, epoch: false }
     }
 
-    /// Makes the state of a full bucket that starts the epoch after `horizon`'s. `last` is the tick from which it counts.
+    /// Makes the state of a full bucket that starts the epoch after `horizon`'s. `last` is the tick from which it
+    /// counts.
     pub(crate) const fn next_epoch(quota: &Quota, last: u64, horizon: Horizon) -> Self {
         Self { tokens: quota.capacity(), last, epoch: !horizon.epoch }
     }
 
-    /// Reads a state word with the horizon that was there before and after it; `None` if the word is zero, which is not a state.
+    /// Reads a state word with the horizon that was there before and after it; `None` if the word is zero, which is
+    /// not a state.
     ///
-    /// A state of another epoch than the horizon's is full, and somebody is about to raise the horizon: its tick is not known yet. It
-    /// is full at the horizon's, and at any other.
+    /// A state of another epoch than the horizon's is full, and somebody is about to raise the horizon: its tick is
+    /// not known yet. It is full at the horizon's, and at any other.
     #[inline]
     pub(crate) const fn unpack(word: u64, horizon: Horizon) -> Option<Self> {
         if word == 0 {
@@ -134,7 +136,8 @@ impl State {
         never_zero((((self.tokens as u64) << 32) | stamp) ^ MASK)
     }
 
-    /// Returns `word` with the tokens of [`refund`](Self::refund); `None` if it is zero. The rest of it stays, unread.
+    /// Returns `word` with the tokens of [`refund`](Self::refund); `None` if it is zero. The rest of it stays,
+    /// unread.
     #[inline]
     pub(crate) const fn refund_word(word: u64, quota: &Quota, n: u32) -> Option<u64> {
         if word == 0 {
@@ -259,7 +262,8 @@ impl RetryAfter {
     #[must_use]
     pub const fn duration(&self) -> Duration {
         let wait = self.scale.micros(self.due).saturating_sub(self.now as u128);
-        // A wait is at most 2^63 µs, one fill time, and 2^53 µs, how far a clock can go back. More comes of damaged words.
+        // A wait is at most 2^63 µs, one fill time, and 2^53 µs, how far a clock can go back. More comes of damaged
+        // words.
         #[allow(clippy::cast_possible_truncation, reason = "compared before")]
         Duration::from_micros(if wait < u64::MAX as u128 { wait as u64 } else { u64::MAX })
     }
@@ -269,7 +273,8 @@ const fn tokens_of(word: u64) -> u32 {
     lower((word ^ MASK) >> 32)
 }
 
-/// Stamps a full bucket of 2^32 − 1 tokens, at one tick in 2^32, a tick late (the stamp is even), which mints nothing.
+/// Stamps a full bucket of 2^32 − 1 tokens, at one tick in 2^32, a tick late (the stamp is even), which mints
+/// nothing.
 const fn never_zero(word: u64) -> u64 {
     if word == 0 { 1 } else { word }
 }

@@ -12,8 +12,8 @@
 //!
 //! Time becomes ticks without a division, exactly: the ratio a/b of ticks to microseconds is kept as the
 //! reciprocal ceil(2^128 · a / (1024·b)), and `floor(time · a / b)` is the upper part of one product with it.
-//! (Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994.) The product errs by less
-//! than 1024 · 2^53 / 2^128 = 2^-65 upwards; the exact quotient is a multiple of 1/b, and b < 2^62, so no
+//! (Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994.) The product errs by
+//! less than 1024 · 2^53 / 2^128 = 2^-65 upwards; the exact quotient is a multiple of 1/b, and b < 2^62, so no
 //! integer lies between the two.
 
 use crate::MAX_MICROS;
@@ -110,8 +110,8 @@ pub(crate) struct Ticks {
 
 impl Ticks {
     pub(crate) const fn new(scale: Scale) -> Self {
-        // Long division, a bit at a time: runs once, at compile time for a constant quota. The remainder stays below the
-        // divisor, and the divisor below 2^94.
+        // Long division, a bit at a time: runs once, at compile time for a constant quota. The remainder stays below
+        // the divisor, and the divisor below 2^94.
         let divisor = (scale.period_nanos as u128) << MAX_TICKS_LOG2 << scale.down;
         let mut remainder = (scale.tokens as u128).wrapping_mul(NANOS as u128) << scale.up;
         let mut quotient: u128 = 0;

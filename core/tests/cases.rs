@@ -1,4 +1,5 @@
-//! The black-box cases, against the pure state and the bucket in memory. `TOLLGATE_CASES` names another file of cases.
+//! The black-box cases, against the pure state and the bucket in memory. `TOLLGATE_CASES` names another file of
+//! cases.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -1,7 +1,7 @@
 //! Every idle time from every start, around several turns of the stamp.
 //!
-//! With one token of 2^27 ticks and a tick of one microsecond, a stamp turns over in sixteen tokens' time. Times in quarters of
-//! a token make of it what a six-bit stamp would be, with the code that runs in the field.
+//! With one token of 2^27 ticks and a tick of one microsecond, a stamp turns over in sixteen tokens' time. Times in
+//! quarters of a token make of it what a six-bit stamp would be, with the code that runs in the field.
 
 #![allow(clippy::unwrap_used, clippy::arithmetic_side_effects, reason = "a test")]
 

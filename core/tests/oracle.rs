@@ -1,7 +1,8 @@
 //! Random quotas, times and calls against an exact rational bucket.
 //!
-//! The oracle is the ideal bucket L(t) = min(C, L(t0) + R·(t − t0)) in rational numbers. The bucket may be ahead of it by what
-//! accrues in one microsecond, and behind by one tick: both come from the phase at which it was last full, and neither grows.
+//! The oracle is the ideal bucket L(t) = min(C, L(t0) + R·(t − t0)) in rational numbers. The bucket may be ahead of
+//! it by what accrues in one microsecond, and behind by one tick: both come from the phase at which it was last full,
+//! and neither grows.
 
 #![allow(clippy::unwrap_used, clippy::arithmetic_side_effects, reason = "a test")]
 
@@ -80,8 +81,8 @@ struct Ideal {
     rate: BigRational,
     level: BigRational,
     at: u64,
-    /// Whether a refund overflowed. It has no time, so that the fraction of a token is forfeited at the next call, by that call's
-    /// time: where this is one from before the refund, the fraction stays.
+    /// Whether a refund overflowed. It has no time, so that the fraction of a token is forfeited at the next call, by
+    /// that call's time: where this is one from before the refund, the fraction stays.
     overflowed: bool,
 }
 

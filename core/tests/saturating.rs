@@ -57,7 +57,8 @@ fn take_all(bucket: &TokenBucket, now: u64) -> u64 {
     n.into()
 }
 
-/// Drains the bucket at `start`, then takes all at each of `calls` times, and compares what it got with rate × time all the while.
+/// Drains the bucket at `start`, then takes all at each of `calls` times, and compares what it got with rate × time
+/// all the while.
 fn saturate(bucket: &TokenBucket, start: u64, poll: Poll, calls: u64) -> u64 {
     take_all(bucket, start);
     let quota = *bucket.quota();
@@ -103,7 +104,8 @@ fn most(tokens: u32, period: u64) -> u64 {
 #[test]
 fn ten_years_without_a_break() {
     for (tokens, period) in RATES {
-        // A million calls in ten years, or as long between two as the largest burst allows, and the burst that this asks for.
+        // A million calls in ten years, or as long between two as the largest burst allows, and the burst that this
+        // asks for.
         let interval = (TEN_YEARS / CALLS).min(most(tokens, period));
         let burst = u32::try_from(u128::from(tokens) * u128::from(interval) / u128::from(period) + 2).unwrap();
         // Only 4·10⁹/s needs more than a million; the test above has it ten years later.
@@ -114,7 +116,8 @@ fn ten_years_without_a_break() {
     }
 }
 
-/// Long idle times fill the bucket as far as they should, to the token: exactly where the start is on a tick, else a tick later.
+/// Long idle times fill the bucket as far as they should, to the token: exactly where the start is on a tick, else a
+/// tick later.
 #[test]
 fn idle_times_that_have_broken_others() {
     let minute = 60_000_000;

@@ -95,7 +95,8 @@ pub const QUARTER: u64 = 1 << 25;
 /// The most tokens in the models' buckets.
 pub const CAPACITY: u32 = 4;
 
-/// One token in 2^27 µs, each of one tick, and a burst of four: the finest stamps that 32 bits have, and so the narrowest turn.
+/// One token in 2^27 µs, each of one tick, and a burst of four: the finest stamps that 32 bits have, and so the
+/// narrowest turn.
 #[must_use]
 pub fn quota() -> Quota {
     tollgate_core::quota!(Quota::new(1, Duration::from_micros(1 << 27)), burst 4)

@@ -1,7 +1,7 @@
 //! The models. Each takes the flaws of the words, so that the same model shows that it would find them.
 //!
-//! Times are in quarters of a token: a stamp turns over in 64, a call may write up to 32 above the horizon, and a full bucket's horizon is
-//! kept 16 below its stamp.
+//! Times are in quarters of a token: a stamp turns over in 64, a call may write up to 32 above the horizon, and a
+//! full bucket's horizon is kept 16 below its stamp.
 
 use core::cell::Cell;
 use core::sync::atomic::Ordering;
@@ -60,8 +60,8 @@ pub fn refund_vs_refund(flaws: Flaws) {
 
 /// Both threads come after a long idle time, with clocks that differ by `apart` quarters.
 ///
-/// The bucket is full at either time, and only once: afterwards, what was granted and what is left is the capacity and what has
-/// accrued since the earlier or the later of the two readings.
+/// The bucket is full at either time, and only once: afterwards, what was granted and what is left is the capacity
+/// and what has accrued since the earlier or the later of the two readings.
 pub fn long_idle(flaws: Flaws, level: u32, idle: u64, apart: u64) {
     explore(move || {
         let bucket = bucket(level, flaws);
@@ -136,7 +136,8 @@ pub fn look_vs_raise(flaws: Flaws) {
     });
 }
 
-/// A thread takes all after a long idle time and again a little later, beside one that is refused or not by the same clock.
+/// A thread takes all after a long idle time and again a little later, beside one that is refused or not by the same
+/// clock.
 pub fn twice_after_long_idle(flaws: Flaws, idle: u64) {
     explore(move || {
         let bucket = bucket(0, flaws);

@@ -11,8 +11,8 @@ use crate::error::FileError;
 /// Microseconds since the machine started, time asleep included: `CLOCK_BOOTTIME` of clock_gettime(2).
 ///
 /// All processes of a machine read the same value, except in another time namespace (time_namespaces(7)), where a
-/// [`SharedRateLimiter`](crate::SharedRateLimiter) can't be opened. It never goes back, whoever sets the date. One reading costs what
-/// `CLOCK_MONOTONIC` costs.
+/// [`SharedRateLimiter`](crate::SharedRateLimiter) can't be opened. It never goes back, whoever sets the date. One
+/// reading costs what `CLOCK_MONOTONIC` costs.
 ///
 /// # Examples
 ///

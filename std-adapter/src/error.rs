@@ -76,7 +76,8 @@ pub enum FileError {
         /// The boot id of this machine.
         expected: String,
     },
-    /// This process is in a time namespace, where the clock differs from that of the machine's other processes: leave it.
+    /// This process is in a time namespace, where the clock differs from that of the machine's other processes: leave
+    /// it.
     TimeNamespace {
         /// Seconds and nanoseconds by which the clock differs.
         offset: String,

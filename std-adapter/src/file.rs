@@ -1,9 +1,10 @@
 //! The life of a limiter's file: initialise, then publish; check, then use.
 //!
-//! A file appears under its name only when it is complete. It is built without a name (O_TMPFILE of open(2)), its space is really
-//! allocated (fallocate(2)), so that a full disk is an error here and not a signal later, and it is linked into place without
-//! replacing anything (linkat(2)). Of several creators one wins, and the others are told. A creator that dies leaves nothing behind.
-//! Where the file system has no O_TMPFILE, the file is built under a random name beside its own.
+//! A file appears under its name only when it is complete. It is built without a name (O_TMPFILE of open(2)), its
+//! space is really allocated (fallocate(2)), so that a full disk is an error here and not a signal later, and it is
+//! linked into place without replacing anything (linkat(2)). Of several creators one wins, and the others are told. A
+//! creator that dies leaves nothing behind. Where the file system has no O_TMPFILE, the file is built under a random
+//! name beside its own.
 //!
 //! There is no lock anywhere, so nobody can hold anyone up.
 
@@ -75,7 +76,8 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Opens the file at `path` and checks all of it, on a private copy. Creates nothing, follows no symbolic link, and never blocks.
+/// Opens the file at `path` and checks all of it, on a private copy. Creates nothing, follows no symbolic link, and
+/// never blocks.
 pub(crate) fn open(path: &Path) -> Result<(File, Header), FileError> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let not_a_file = |found| FileError::NotAFile { path: path.to_owned(), found };

@@ -17,11 +17,12 @@ const OPEN_ATTEMPTS: u32 = 100;
 
 /// A rate limit in a file, which all processes that open the file share: together they never exceed it.
 ///
-/// The file is one page, mapped into memory; after it is opened, no call makes a system call, except to sleep. Any number of threads may
-/// use one limiter, any number of processes one file. A process that dies, at whatever moment, leaves nothing to clean up.
+/// The file is one page, mapped into memory; after it is opened, no call makes a system call, except to sleep. Any
+/// number of threads may use one limiter, any number of processes one file. A process that dies, at whatever moment,
+/// leaves nothing to clean up.
 ///
-/// Processes that can write the file can change the limit; put it where only those can who should share it. A file that another
-/// process truncates while it is open kills the processes that use it by SIGBUS.
+/// Processes that can write the file can change the limit; put it where only those can who should share it. A file
+/// that another process truncates while it is open kills the processes that use it by SIGBUS.
 ///
 /// # Memory ordering
 ///
@@ -29,9 +30,9 @@ const OPEN_ATTEMPTS: u32 = 100;
 ///
 /// # Progress
 ///
-/// [`try_acquire`](Self::try_acquire), [`available`](Self::available) and [`refund`](Self::refund) are lock-free and take a bounded number
-/// of steps; they can't be held up by a stopped process. [`acquire`](Self::acquire) and [`acquire_timeout`](Self::acquire_timeout) sleep; of several
-/// that wait, any may be first.
+/// [`try_acquire`](Self::try_acquire), [`available`](Self::available) and [`refund`](Self::refund) are lock-free and
+/// take a bounded number of steps; they can't be held up by a stopped process. [`acquire`](Self::acquire) and
+/// [`acquire_timeout`](Self::acquire_timeout) sleep; of several that wait, any may be first.
 ///
 /// # Examples
 ///
@@ -60,8 +61,8 @@ impl SharedRateLimiter {
     ///
     /// # Errors
     ///
-    /// [`FileError::AlreadyExists`] if anything has that name; [`FileError::Io`] if the folder is missing or not writable, or the disk full;
-    /// [`FileError::TimeNamespace`] in a time namespace.
+    /// [`FileError::AlreadyExists`] if anything has that name; [`FileError::Io`] if the folder is missing or not
+    /// writable, or the disk full; [`FileError::TimeNamespace`] in a time namespace.
     pub fn create(path: impl AsRef<Path>, quota: Quota) -> Result<Self, FileError> {
         let now = quota.moment(MachineClock.now_micros());
         Self::create_holding(path.as_ref(), quota, State::new(&quota, quota.capacity(), now))
@@ -91,7 +92,8 @@ impl SharedRateLimiter {
         }
     }
 
-    /// Opens the file at `path`, or creates it if there is none. Of several processes that do, one creates it and the others open the same.
+    /// Opens the file at `path`, or creates it if there is none. Of several processes that do, one creates it and the
+    /// others open the same.
     ///
     /// # Errors
     ///
@@ -149,9 +151,10 @@ impl SharedRateLimiter {
     ///
     /// # Errors
     ///
-    /// [`Insufficient`](TryAcquireError::Insufficient): wait for as long as it says. [`ExceedsCapacity`](TryAcquireError::ExceedsCapacity): never.
-    /// [`Contended`](TryAcquireError::Contended): try again. [`Uninitialized`](TryAcquireError::Uninitialized): somebody has erased the file;
-    /// remove it and create another. Nothing was taken.
+    /// [`Insufficient`](TryAcquireError::Insufficient): wait for as long as it says.
+    /// [`ExceedsCapacity`](TryAcquireError::ExceedsCapacity): never. [`Contended`](TryAcquireError::Contended):
+    /// try again. [`Uninitialized`](TryAcquireError::Uninitialized): somebody has erased the file; remove it and
+    /// create another. Nothing was taken.
     #[inline]
     pub fn try_acquire(&self, n: u32) -> Result<u32, TryAcquireError> {
         self.bucket.try_acquire(n)
@@ -161,18 +164,20 @@ impl SharedRateLimiter {
     ///
     /// # Errors
     ///
-    /// [`ExceedsCapacity`](TryAcquireError::ExceedsCapacity) at once if they never will be; [`Uninitialized`](TryAcquireError::Uninitialized) if
-    /// somebody has erased the file. Nothing was taken.
+    /// [`ExceedsCapacity`](TryAcquireError::ExceedsCapacity) at once if they never will be;
+    /// [`Uninitialized`](TryAcquireError::Uninitialized) if somebody has erased the file. Nothing was taken.
     pub fn acquire(&self, n: u32) -> Result<u32, TryAcquireError> {
         self.acquire_timeout(n, Duration::MAX)
     }
 
-    /// Takes `n` tokens, sleeping until they are there, if that takes no longer than `timeout`; returns how many remain.
+    /// Takes `n` tokens, sleeping until they are there, if that takes no longer than `timeout`; returns how many
+    /// remain.
     ///
     /// # Errors
     ///
-    /// [`Insufficient`](TryAcquireError::Insufficient), at once, when the wait would end after the timeout: when it is called, or later, when
-    /// others have taken the tokens. Else as for [`acquire`](Self::acquire), and [`Contended`](TryAcquireError::Contended) at the timeout.
+    /// [`Insufficient`](TryAcquireError::Insufficient), at once, when the wait would end after the timeout: when it
+    /// is called, or later, when others have taken the tokens. Else as for [`acquire`](Self::acquire), and
+    /// [`Contended`](TryAcquireError::Contended) at the timeout.
     ///
     /// # Examples
     ///
@@ -196,8 +201,8 @@ impl SharedRateLimiter {
     ///
     /// # Errors
     ///
-    /// [`Contended`](TryAcquireError::Contended): try again. [`Uninitialized`](TryAcquireError::Uninitialized): the file was erased. Nothing was
-    /// given back.
+    /// [`Contended`](TryAcquireError::Contended): try again. [`Uninitialized`](TryAcquireError::Uninitialized): the
+    /// file was erased. Nothing was given back.
     pub fn refund(&self, n: u32) -> Result<(), TryAcquireError> {
         self.bucket.refund(n)
     }
@@ -206,7 +211,8 @@ impl SharedRateLimiter {
     ///
     /// # Errors
     ///
-    /// [`Contended`](TryAcquireError::Contended): try again. [`Uninitialized`](TryAcquireError::Uninitialized): the file was erased.
+    /// [`Contended`](TryAcquireError::Contended): try again. [`Uninitialized`](TryAcquireError::Uninitialized): the
+    /// file was erased.
     pub fn available(&self) -> Result<u32, TryAcquireError> {
         self.bucket.available()
     }
@@ -215,7 +221,8 @@ impl SharedRateLimiter {
     ///
     /// # Errors
     ///
-    /// [`ExceedsCapacity`](TryAcquireError::ExceedsCapacity) if it never can; else as for [`available`](Self::available).
+    /// [`ExceedsCapacity`](TryAcquireError::ExceedsCapacity) if it never can; else as for
+    /// [`available`](Self::available).
     pub fn retry_after(&self, n: u32) -> Result<Duration, TryAcquireError> {
         self.bucket.retry_after(n)
     }

@@ -35,14 +35,16 @@ impl MappedWord {
     fn cell(&self) -> &AtomicU64 {
         let cell = self.page.as_mut_ptr().wrapping_add(self.offset).cast::<u64>();
         // SAFETY: `AtomicU64::from_ptr` asks for three things.
-        // - Aligned: mmap(2) returns an address at a page boundary, and `offset` is STATE or HORIZON, both multiples of 8 (asserted above).
-        // - Valid for reads and writes for the lifetime of the reference: the mapping was made readable and writable, LENGTH bytes
-        //   long, and both cells end within it (asserted above). `MmapRaw` unmaps on drop alone, and `self.page` holds it for as long as `self`
-        //   is borrowed.
-        // - No non-atomic access races with it: this process makes the page accessible through this function alone, and only as atomics. What
-        //   other processes do to the page is outside of this program's memory model, as for any shared mapping; on the hardware,
-        //   their aligned 64-bit atomic accesses are coherent with ours.
-        // A file that is truncated while it is mapped makes the access a signal (SIGBUS, mmap(2)), not a reference to other memory.
+        // - Aligned: mmap(2) returns an address at a page boundary, and `offset` is STATE or HORIZON, both multiples of
+        //   8 (asserted above).
+        // - Valid for reads and writes for the lifetime of the reference: the mapping was made readable and writable,
+        //   LENGTH bytes long, and both cells end within it (asserted above). `MmapRaw` unmaps on drop alone, and
+        //   `self.page` holds it for as long as `self` is borrowed.
+        // - No non-atomic access races with it: this process makes the page accessible through this function alone, and
+        //   only as atomics. What other processes do to the page is outside of this program's memory model, as for any
+        //   shared mapping; on the hardware, their aligned 64-bit atomic accesses are coherent with ours.
+        // A file that is truncated while it is mapped makes the access a signal (SIGBUS, mmap(2)), not a reference to
+        // other memory.
         unsafe { AtomicU64::from_ptr(cell) }
     }
 }

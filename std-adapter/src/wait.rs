@@ -13,14 +13,15 @@ const MIN_SLEEP: Duration = Duration::from_micros(50);
 const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 /// Makes an attempt, and while it is refused, sleeps for as long as the refusal says, and makes it again: what
-/// [`SharedRateLimiter::acquire_timeout`](crate::SharedRateLimiter::acquire_timeout) does with `try_acquire`, for attempts that do
-/// something else besides.
+/// [`SharedRateLimiter::acquire_timeout`](crate::SharedRateLimiter::acquire_timeout) does with `try_acquire`, for
+/// attempts that do something else besides.
 ///
 /// It never sleeps longer than a second between two attempts. If several wait, any may be first.
 ///
 /// # Errors
 ///
-/// The refusal: at once when it is [final](TryAcquireError::retry_after), or when the wait would end later than `timeout` after the call.
+/// The refusal: at once when it is [final](TryAcquireError::retry_after), or when the wait would end later than
+/// `timeout` after the call.
 ///
 /// # Examples
 ///

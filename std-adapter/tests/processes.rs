@@ -1,7 +1,7 @@
 //! Real processes on one file: they create it at once, take from it at once, and are killed at any moment.
 //!
-//! A test starts this program again, with the test [`child`] alone and the variable CHILD set; what a child prints comes back
-//! to the test.
+//! A test starts this program again, with the test [`child`] alone and the variable CHILD set; what a child prints
+//! comes back to the test.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
@@ -112,7 +112,8 @@ fn four_wait_for_their_turns() {
     assert!(MachineClock.now_micros() - begun >= 99 * 5000 - 5000);
 }
 
-/// A killed process leaves a bucket that all others can use, and has wasted at most the token that it was about to report.
+/// A killed process leaves a bucket that all others can use, and has wasted at most the token that it was about to
+/// report.
 #[test]
 fn killed_at_any_moment() {
     let folder = tempfile::tempdir().unwrap();
