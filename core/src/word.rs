@@ -90,7 +90,8 @@ impl Word for core::sync::atomic::AtomicU64 {
 /// offset 8   horizon  a tick at or below the last refill's, which tells the stamp's turns apart
 /// ```
 ///
-/// Align the pair to 16 bytes or more, so that one call touches one cache line.
+/// The pair is aligned to its size, so that a call on a bucket that owns it touches one cache line. See to the same
+/// where you lend the cells.
 ///
 /// # Examples
 ///
@@ -107,7 +108,7 @@ impl Word for core::sync::atomic::AtomicU64 {
 /// assert!(matches!(bucket.try_acquire_at(0, 1), Err(TryAcquireError::Insufficient { .. })));
 /// ```
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(16))]
 pub struct Words<W = DefaultWord> {
     pub(crate) state: W,
     pub(crate) horizon: W,
