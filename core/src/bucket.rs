@@ -26,6 +26,7 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::time::Duration;
 
+use crate::permit::{GiveBack, Permit};
 use crate::state::{Horizon, REACH, SLACK};
 use crate::{Clock, DefaultWord, Moment, NoClock, Quota, State, TryAcquireError, Word, Words};
 
@@ -43,7 +44,9 @@ pub const MAX_ATTEMPTS: u32 = 256;
 /// | call | for |
 /// |---|---|
 /// | [`try_acquire`](Self::try_acquire) | take all or nothing, and be told why not |
-/// | [`refund`](Self::refund) | give back what was not used |
+/// | [`try_acquire_permit`](Self::try_acquire_permit) | the same, and give back what is not spent |
+/// | [`acquire_up_to`](Self::acquire_up_to), [`drain`](Self::drain) | take what there is |
+/// | [`refund`](Self::refund), [`reset`](Self::reset) | give back what was not used; fill up |
 /// | [`available`](Self::available), [`retry_after`](Self::retry_after) | look without taking |
 /// | `…_at(now, …)` | the same, with the time as an argument |
 ///
@@ -151,6 +154,73 @@ impl<C: Clock, W: Word> TokenBucket<C, W> {
         self.acquire_with(|| self.clock.now_micros(), n)
     }
 
+    /// Takes as [`try_acquire`](Self::try_acquire) does; what is not [spent](Permit::spend) goes back when the permit
+    /// is dropped. Reads the clock once.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_acquire`](Self::try_acquire).
+    #[inline]
+    pub fn try_acquire_permit(&self, n: u32) -> Result<Permit<'_, Self>, TryAcquireError> {
+        self.try_acquire(n).map(|_| Permit::new(self, n.into()))
+    }
+
+    /// Takes what there is, at most `n` tokens, and returns how many: 0 if there are none. Reads the clock once.
+    ///
+    /// # Errors
+    ///
+    /// [`Contended`](TryAcquireError::Contended) and [`Uninitialized`](TryAcquireError::Uninitialized), as for
+    /// [`try_acquire`](Self::try_acquire). Nothing was taken.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate_core::{ManualClock, Quota, TokenBucket, quota};
+    ///
+    /// let bucket = TokenBucket::with_clock(quota!(Quota::per_second(5)), ManualClock::new());
+    /// assert_eq!(bucket.acquire_up_to(3), Ok(3));
+    /// assert_eq!(bucket.acquire_up_to(3), Ok(2));
+    /// assert_eq!(bucket.acquire_up_to(3), Ok(0));
+    /// ```
+    #[inline]
+    pub fn acquire_up_to(&self, n: u32) -> Result<u32, TryAcquireError> {
+        self.acquire_up_to_with(|| self.clock.now_micros(), n)
+    }
+
+    /// Takes all whole tokens and returns how many there were. Reads the clock once.
+    ///
+    /// # Errors
+    ///
+    /// As for [`acquire_up_to`](Self::acquire_up_to).
+    #[inline]
+    pub fn drain(&self) -> Result<u32, TryAcquireError> {
+        self.acquire_up_to(u32::MAX)
+    }
+
+    /// Fills the bucket now, whatever was taken. Reads the clock once.
+    ///
+    /// # Errors
+    ///
+    /// As for [`acquire_up_to`](Self::acquire_up_to); nothing was changed. Words that were never set stay so: write
+    /// [`State::to_words`] into them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate_core::{ManualClock, Quota, TokenBucket, quota};
+    ///
+    /// let bucket = TokenBucket::with_clock(quota!(Quota::per_hour(5)), ManualClock::new());
+    /// assert_eq!(bucket.drain(), Ok(5));
+    /// assert!(bucket.try_acquire(1).is_err());
+    /// bucket.reset()?;
+    /// assert_eq!(bucket.available(), Ok(5));
+    /// # Ok::<(), tollgate_core::TryAcquireError>(())
+    /// ```
+    #[inline]
+    pub fn reset(&self) -> Result<(), TryAcquireError> {
+        self.reset_with(|| self.clock.now_micros())
+    }
+
     /// Returns how many tokens are there, rounded down. Stale when it returns. Reads the clock once.
     ///
     /// # Errors
@@ -187,6 +257,47 @@ impl<C, W: Word> TokenBucket<C, W> {
     #[inline]
     pub fn try_acquire_at(&self, now: u64, n: u32) -> Result<u32, TryAcquireError> {
         self.acquire_with(|| now, n)
+    }
+
+    /// Takes as [`try_acquire_permit`](Self::try_acquire_permit) does, at the time `now`, in microseconds.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_acquire`](Self::try_acquire).
+    #[inline]
+    pub fn try_acquire_permit_at(&self, now: u64, n: u32) -> Result<Permit<'_, Self>, TryAcquireError> {
+        self.try_acquire_at(now, n).map(|_| Permit::new(self, n.into()))
+    }
+
+    /// Takes what there is at the time `now`, in microseconds, at most `n` tokens. Otherwise
+    /// [`acquire_up_to`](Self::acquire_up_to).
+    ///
+    /// # Errors
+    ///
+    /// As for [`acquire_up_to`](Self::acquire_up_to).
+    #[inline]
+    pub fn acquire_up_to_at(&self, now: u64, n: u32) -> Result<u32, TryAcquireError> {
+        self.acquire_up_to_with(|| now, n)
+    }
+
+    /// Takes all whole tokens at the time `now`, in microseconds. Otherwise [`drain`](Self::drain).
+    ///
+    /// # Errors
+    ///
+    /// As for [`acquire_up_to`](Self::acquire_up_to).
+    #[inline]
+    pub fn drain_at(&self, now: u64) -> Result<u32, TryAcquireError> {
+        self.acquire_up_to_at(now, u32::MAX)
+    }
+
+    /// Fills the bucket at the time `now`, in microseconds. Otherwise [`reset`](Self::reset).
+    ///
+    /// # Errors
+    ///
+    /// As for [`reset`](Self::reset).
+    #[inline]
+    pub fn reset_at(&self, now: u64) -> Result<(), TryAcquireError> {
+        self.reset_with(|| now)
     }
 
     /// Returns how many tokens are there at the time `now`, in microseconds. Otherwise
@@ -256,6 +367,19 @@ impl<C, W: Word> TokenBucket<C, W> {
             Some(_) => (None, Ok(state.tokens())),
             None => (None, Err(self.refusal(state, now, n))),
         })?
+    }
+
+    #[inline]
+    fn acquire_up_to_with(&self, clock: impl Fn() -> u64, n: u32) -> Result<u32, TryAcquireError> {
+        self.transact(clock, |state, _| {
+            let granted = n.min(state.tokens());
+            (state.take(granted).filter(|_| granted > 0), granted)
+        })
+    }
+
+    #[inline]
+    fn reset_with(&self, clock: impl Fn() -> u64) -> Result<(), TryAcquireError> {
+        self.transact(clock, |state, now| (Some(state.reset(&self.quota, now)), ()))
     }
 
     #[inline]
@@ -364,5 +488,14 @@ impl<C, W: Word> TokenBucket<C, W> {
         // Release, pairs with the Acquire of the state in `transact`: who sees it sees the horizon that it was made
         // under. Relaxed on failure: the loop reads again.
         self.words.state.compare_exchange(word, next, Release, Relaxed).is_ok()
+    }
+}
+
+impl<C, W: Word> GiveBack for TokenBucket<C, W> {
+    /// What the bucket can't take back because others change it all the time, after [`MAX_ATTEMPTS`], is forfeited:
+    /// the limit is only stricter then.
+    #[inline]
+    fn give_back(&self, n: u64) {
+        let _ = self.refund(u32::try_from(n).unwrap_or(u32::MAX));
     }
 }

@@ -6,7 +6,10 @@ mod clock;
 mod error;
 #[cfg(target_has_atomic = "64")]
 mod manual_clock;
+mod permit;
+mod pool;
 mod quota;
+mod refiller;
 mod state;
 mod tick;
 mod word;
@@ -16,7 +19,10 @@ pub use clock::{Clock, MAX_MICROS, NoClock};
 pub use error::TryAcquireError;
 #[cfg(target_has_atomic = "64")]
 pub use manual_clock::ManualClock;
+pub use permit::{ExceedsPermit, GiveBack, Permit};
+pub use pool::AtomicTokenBucket;
 pub use quota::{Quota, QuotaError};
+pub use refiller::Refiller;
 pub use state::{RetryAfter, State};
 pub use tick::Moment;
 pub use word::{DefaultWord, Word, Words};

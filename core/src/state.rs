@@ -217,6 +217,14 @@ impl State {
         }
     }
 
+    /// Fills the bucket, whatever has accrued. From `now` on, or from the last refill if that is later.
+    #[inline]
+    #[must_use]
+    pub const fn reset(self, quota: &Quota, now: Moment) -> Self {
+        let last = if self.last > now.full { self.last } else { now.full };
+        Self { tokens: quota.capacity(), last, ..self }
+    }
+
     /// Gives `n` tokens back; what would rise above the capacity is forfeited.
     ///
     /// There is no need to refill first: what has accrued is credited by the next refill, to the same level.

@@ -73,13 +73,13 @@ impl Scale {
         ((tokens as u64) << self.up).wrapping_add(last_of_tick) >> self.down
     }
 
-    /// The whole tokens that accrue in `ticks`, and the ticks that these tokens take. Rounded down: what remains
-    /// is the caller's to keep.
-    ///
-    /// `ticks` is less than [`ticks`](Self::ticks) of some `u32` count of tokens, so that nothing is cut off.
+    /// The whole tokens that accrue in `ticks`, at most 2^64 − 1, and the ticks that these tokens take. Rounded down:
+    /// what remains is the caller's to keep.
+    #[inline]
     pub(crate) const fn tokens(self, ticks: u64) -> (u64, u64) {
         let whole = ticks >> self.up;
-        (whole << self.down, whole << self.up)
+        let tokens = if whole > u64::MAX >> self.down { u64::MAX } else { whole << self.down };
+        (tokens, whole << self.up)
     }
 
     /// The first microsecond that reads as `tick` or later: ceil(tick · b / a).
