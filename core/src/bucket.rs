@@ -1,43 +1,15 @@
-//! The rate limiter: a quota, two words and one compare-and-swap loop.
-//!
-//! # The horizon
-//!
-//! The state word has room for the low 31 bits of its tick. The second word, the *horizon* H, is a full tick that
-//! tells the stamp's turns apart:
-//!
-//! ```text
-//!          H                last            T = now
-//! ---------+-----------------+---------------+------+---------------+--------> ticks
-//!          |<- 2^29 ------------------------------->|               |
-//!          |<- a call may write a new state while T is here, 2^30 ->|
-//!          |<- a stamp turns over, 2^31 ---------------------------------- …
-//! ```
-//!
-//! While H <= last < H + 2^31, the stamp and H give the tick. A call that comes later than H + 2^30 first advances H,
-//! and tries again (see `advance`):
-//!
-//! - not full: H is raised to a quarter of a turn below the stamp;
-//! - full: it *jumps*. First the state becomes full at T, in the other epoch, then H is raised to a quarter of a turn
-//!   below T, in that epoch. In between, the epochs differ: the state is full, by any reading, and nobody takes from
-//!   it. A caller that dies there leaves a state that the next one settles alike.
-//!
-//! H never falls, and the quarter turn is what two readings of the clock may differ by while both settle one jump.
+//! The rate limiter: a quota, its memory and a clock.
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::time::Duration;
 
 use crate::permit::{GiveBack, Permit};
-use crate::state::{Horizon, REACH, SLACK};
-use crate::{Clock, DefaultWord, Moment, NoClock, Quota, State, TryAcquireError, Word, Words};
-
-/// The most attempts that one call makes to change the bucket, before it gives up with
-/// [`Contended`](TryAcquireError::Contended). An attempt fails only because another call has succeeded.
-pub const MAX_ATTEMPTS: u32 = 256;
+use crate::{Clock, Memory, Moment, NoClock, Quota, State, TryAcquireError, Words};
 
 /// A token bucket that any number of threads, interrupts or processes share: exact to the token, lock-free, 16 bytes.
 ///
 /// It refills itself at each call from the time it is given, or reads from its [`Clock`] `C`. Its two [`Words`] are
 /// its own ([`new`](Self::new), [`with_clock`](Self::with_clock)), or any that the caller has ([`over`](Self::over)).
+/// Where 16 bytes are too many, [`CompactTokenBucket`](crate::CompactTokenBucket) has the same calls in 8.
 ///
 /// Which call to use when:
 ///
@@ -57,8 +29,9 @@ pub const MAX_ATTEMPTS: u32 = 256;
 ///
 /// # Progress
 ///
-/// Lock-free wherever the [`Word`] is; no call blocks. Each makes at most [`MAX_ATTEMPTS`] attempts. Calls that take
-/// nothing, and calls that only look, write nothing to shared memory.
+/// Lock-free wherever the [`Word`](crate::Word) is; no call blocks. Each makes at most
+/// [`MAX_ATTEMPTS`](crate::MAX_ATTEMPTS) attempts. Calls that take nothing, and calls that only look, write nothing
+/// to shared memory.
 ///
 /// # Examples
 ///
@@ -73,9 +46,9 @@ pub const MAX_ATTEMPTS: u32 = 256;
 /// assert_eq!(LOG_LINES.try_acquire_at(now + 100_000, 1), Ok(0));
 /// ```
 #[derive(Debug)]
-pub struct TokenBucket<C = NoClock, W = DefaultWord> {
+pub struct TokenBucket<C = NoClock, M = Words> {
     quota: Quota,
-    words: Words<W>,
+    memory: M,
     clock: C,
 }
 
@@ -99,13 +72,19 @@ impl<C> TokenBucket<C> {
     }
 }
 
-impl<C, W> TokenBucket<C, W> {
+impl<C, W> TokenBucket<C, Words<W>> {
     /// Makes a bucket of words that exist, as they are. All users of the words must use an equal quota and clocks
     /// that agree. See [`Words`] for an example.
     #[inline]
     #[must_use]
     pub const fn over(quota: Quota, words: Words<W>, clock: C) -> Self {
-        Self { quota, words, clock }
+        Self::from_parts(quota, words, clock)
+    }
+}
+
+impl<C, M> TokenBucket<C, M> {
+    pub(crate) const fn from_parts(quota: Quota, memory: M, clock: C) -> Self {
+        Self { quota, memory, clock }
     }
 
     /// Returns the quota.
@@ -123,7 +102,7 @@ impl<C, W> TokenBucket<C, W> {
     }
 }
 
-impl<C: Clock, W: Word> TokenBucket<C, W> {
+impl<C: Clock, M: Memory> TokenBucket<C, M> {
     /// Takes `n` tokens and returns how many remain; takes nothing if there are fewer. Reads the clock once.
     ///
     /// The tokens that remain may have changed by the time the call returns. `n` = 0 succeeds and writes nothing.
@@ -245,7 +224,7 @@ impl<C: Clock, W: Word> TokenBucket<C, W> {
     }
 }
 
-impl<C, W: Word> TokenBucket<C, W> {
+impl<C, M: Memory> TokenBucket<C, M> {
     /// Takes `n` tokens at the time `now`, in microseconds of the clock that all users of the bucket go by.
     ///
     /// Otherwise [`try_acquire`](Self::try_acquire). A time before an earlier call's is taken as it is: nothing
@@ -346,23 +325,13 @@ impl<C, W: Word> TokenBucket<C, W> {
     /// ```
     #[inline]
     pub fn refund(&self, n: u32) -> Result<(), TryAcquireError> {
-        for _ in 0..MAX_ATTEMPTS {
-            // Relaxed: the exchange compares the whole word, and what was read with it is carried over unread.
-            let word = self.words.state.load(Relaxed);
-            let Some(next) = State::refund_word(word, &self.quota, n) else {
-                return Err(TryAcquireError::Uninitialized);
-            };
-            if next == word || self.replace(word, next) {
-                return Ok(());
-            }
-        }
-        Err(TryAcquireError::Contended)
+        self.memory.refund(&self.quota, n)
     }
 
     #[inline]
     fn acquire_with(&self, clock: impl Fn() -> u64, n: u32) -> Result<u32, TryAcquireError> {
         self.fits(n)?;
-        self.transact(clock, |state, now| match state.take(n) {
+        self.memory.transact(&self.quota, clock, |state, now| match state.take(n) {
             Some(next) if n > 0 => (Some(next), Ok(next.tokens())),
             Some(_) => (None, Ok(state.tokens())),
             None => (None, Err(self.refusal(state, now, n))),
@@ -371,7 +340,7 @@ impl<C, W: Word> TokenBucket<C, W> {
 
     #[inline]
     fn acquire_up_to_with(&self, clock: impl Fn() -> u64, n: u32) -> Result<u32, TryAcquireError> {
-        self.transact(clock, |state, _| {
+        self.memory.transact(&self.quota, clock, |state, _| {
             let granted = n.min(state.tokens());
             (state.take(granted).filter(|_| granted > 0), granted)
         })
@@ -379,7 +348,7 @@ impl<C, W: Word> TokenBucket<C, W> {
 
     #[inline]
     fn reset_with(&self, clock: impl Fn() -> u64) -> Result<(), TryAcquireError> {
-        self.transact(clock, |state, now| (Some(state.reset(&self.quota, now)), ()))
+        self.memory.transact(&self.quota, clock, |state, now| (Some(state.reset(&self.quota, now)), ()))
     }
 
     #[inline]
@@ -391,7 +360,7 @@ impl<C, W: Word> TokenBucket<C, W> {
 
     #[inline]
     fn look<T>(&self, clock: impl Fn() -> u64, read: impl Fn(State, Moment) -> T) -> Result<T, TryAcquireError> {
-        self.transact(clock, |state, now| (None, read(state, now)))
+        self.memory.transact(&self.quota, clock, |state, now| (None, read(state, now)))
     }
 
     #[inline]
@@ -411,89 +380,11 @@ impl<C, W: Word> TokenBucket<C, W> {
             None => self.never(n),
         }
     }
-
-    /// The loop. Reads the words, refills to now, lets `decide` answer, and publishes the state that comes with the
-    /// answer, if any.
-    #[inline]
-    fn transact<T>(
-        &self,
-        clock: impl Fn() -> u64,
-        decide: impl Fn(State, Moment) -> (Option<State>, T),
-    ) -> Result<T, TryAcquireError> {
-        let mut reading = None;
-        for _ in 0..MAX_ATTEMPTS {
-            // Acquire, pairs with the Release in `raise`: the state read next is no older than the one for which the
-            // horizon was raised.
-            let horizon = self.words.horizon.load(Acquire);
-            // Acquire, pairs with the Release in `replace`: the horizon read next is no older than the writer's.
-            let word = self.words.state.load(Acquire);
-            // After the state is read, so that the clock is not behind it; once, since a call happens at one time.
-            let now = *reading.get_or_insert_with(|| self.quota.moment(clock()));
-            // Relaxed: only compared. Unchanged, it belongs to the state that was read between.
-            if self.words.horizon.load(Relaxed) != horizon {
-                continue;
-            }
-            let horizon = Horizon::unpack(horizon);
-            let Some(stored) = State::unpack(word, horizon) else {
-                return Err(TryAcquireError::Uninitialized);
-            };
-            match decide(stored.refill(&self.quota, now), now) {
-                (None, answer) => return Ok(answer),
-                (Some(next), answer) if stored.within_reach(horizon, now) => {
-                    if self.replace(word, next.pack()) {
-                        return Ok(answer);
-                    }
-                }
-                _ => self.advance(word, stored, horizon, now),
-            }
-        }
-        Err(TryAcquireError::Contended)
-    }
-
-    /// Takes one step towards a horizon that lets a call write at `now`; the caller tries again, whatever comes of
-    /// it.
-    #[cold]
-    fn advance(&self, word: u64, stored: State, horizon: Horizon, now: Moment) {
-        if stored.refill(&self.quota, now).tokens() == self.quota.capacity() {
-            // The state first: full, it can stand before the horizon is raised. Its stamp is above all of this epoch,
-            // so that their horizons are below its own, even where the clock is behind: somebody has read
-            // it to be past the reach.
-            let last = now.full.max(horizon.tick.saturating_add(REACH)).max(stored.last().saturating_add(1));
-            let settled = State::next_epoch(&self.quota, last, horizon);
-            if self.replace(word, settled.pack()) {
-                self.raise(settled.horizon());
-            }
-        } else if stored.horizon().tick > horizon.tick {
-            // Not full, so it is less than a fill time since the stamp; and stamps don't fall within an epoch.
-            self.raise(stored.horizon());
-        } else {
-            // A fill time of more than 2^29 ticks, as only a burst above 2^29 tokens has: settle on the way, within the
-            // turn.
-            let within = horizon.tick.saturating_add(REACH).saturating_add(SLACK);
-            if let Some(part) = stored.refill_to(&self.quota, now.tick.min(within)) {
-                self.replace(word, part.pack());
-            }
-        }
-    }
-
-    /// Raises the horizon to one that fits a state which was published or read before.
-    fn raise(&self, horizon: Horizon) {
-        // Release, pairs with the Acquire of the horizon in `transact`: who sees it sees that state or a later one.
-        self.words.horizon.fetch_max(horizon.pack(), Release);
-    }
-
-    /// Publishes `next` if the state word is still `word`.
-    #[inline]
-    fn replace(&self, word: u64, next: u64) -> bool {
-        // Release, pairs with the Acquire of the state in `transact`: who sees it sees the horizon that it was made
-        // under. Relaxed on failure: the loop reads again.
-        self.words.state.compare_exchange(word, next, Release, Relaxed).is_ok()
-    }
 }
 
-impl<C, W: Word> GiveBack for TokenBucket<C, W> {
-    /// What the bucket can't take back because others change it all the time, after [`MAX_ATTEMPTS`], is forfeited:
-    /// the limit is only stricter then.
+impl<C, M: Memory> GiveBack for TokenBucket<C, M> {
+    /// What the bucket can't take back because others change it all the time, after
+    /// [`MAX_ATTEMPTS`](crate::MAX_ATTEMPTS), is forfeited: the limit is only stricter then.
     #[inline]
     fn give_back(&self, n: u64) {
         let _ = self.refund(u32::try_from(n).unwrap_or(u32::MAX));

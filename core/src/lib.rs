@@ -6,6 +6,8 @@ mod clock;
 mod error;
 #[cfg(target_has_atomic = "64")]
 mod manual_clock;
+mod memory;
+mod one_word;
 mod permit;
 mod pool;
 mod quota;
@@ -13,16 +15,20 @@ mod refiller;
 mod state;
 mod tick;
 mod word;
+mod words;
 
-pub use bucket::{MAX_ATTEMPTS, TokenBucket};
+pub use bucket::TokenBucket;
 pub use clock::{Clock, MAX_MICROS, NoClock};
 pub use error::TryAcquireError;
 #[cfg(target_has_atomic = "64")]
 pub use manual_clock::ManualClock;
+pub use memory::{MAX_ATTEMPTS, Memory};
+pub use one_word::{CompactTokenBucket, OneWord};
 pub use permit::{ExceedsPermit, GiveBack, Permit};
 pub use pool::AtomicTokenBucket;
 pub use quota::{Quota, QuotaError};
 pub use refiller::Refiller;
 pub use state::{RetryAfter, State};
 pub use tick::Moment;
-pub use word::{DefaultWord, Word, Words};
+pub use word::{DefaultWord, Word};
+pub use words::Words;

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
+use crate::MAX_MICROS;
 use crate::tick::{Moment, Scale, Ticks};
 
 const MIN_PERIOD: Duration = Duration::from_micros(1);
@@ -157,6 +158,12 @@ impl Quota {
     #[must_use]
     pub const fn moment(&self, micros: u64) -> Moment {
         self.ticks.moment(micros)
+    }
+
+    /// The same quota, counted in ticks of which a stamp without a horizon can tell the last `micros`.
+    pub(crate) const fn within(&self, micros: u64) -> Self {
+        let micros = if micros < MAX_MICROS { micros } else { MAX_MICROS };
+        Self { capacity: self.capacity, ticks: Ticks::new(self.scale().within(self.capacity, micros)) }
     }
 
     pub(crate) const fn scale(&self) -> Scale {

@@ -26,6 +26,9 @@ pub(crate) const REACH: u64 = 2 * SLACK;
 /// The ticks after which a stamp comes round.
 const TURN: u64 = 4 * SLACK;
 
+/// How long ago a stamp without a horizon may be, in ticks: all of its turn of 2^32 but a sixteenth.
+pub(crate) const WINDOW: u64 = 15 << 28;
+
 /// The bit of the stamp half that tells one epoch from the next.
 const EPOCH: u32 = 1 << 31;
 
@@ -127,6 +130,30 @@ impl State {
         let turned = (low as u64).wrapping_sub(horizon.tick) % TURN;
         let since = if epoch == horizon.epoch { turned } else { 0 };
         Some(Self { tokens: tokens_of(word), last: horizon.tick.saturating_add(since), epoch })
+    }
+
+    /// Reads the word of a bucket that has no horizon, as seen at `now`; `None` if the word is zero.
+    ///
+    /// Its stamp takes 32 bits. It is taken for one of the last [`WINDOW`] ticks, or else, being that far back, for
+    /// one of the ticks to come: the clock has gone back.
+    #[inline]
+    pub(crate) const fn unpack_alone(word: u64, now: Moment) -> Option<Self> {
+        if word == 0 {
+            return None;
+        }
+        let since = lower(now.tick).wrapping_sub(lower(word ^ MASK)) as u64;
+        let last = if since < WINDOW {
+            now.tick.saturating_sub(since)
+        } else {
+            now.tick.saturating_add((1_u64 << 32).wrapping_sub(since))
+        };
+        Some(Self { tokens: tokens_of(word), last, epoch: false })
+    }
+
+    /// Packs the state into a word that has no horizon.
+    #[inline]
+    pub(crate) const fn pack_alone(self) -> u64 {
+        never_zero((((self.tokens as u64) << 32) | lower(self.last) as u64) ^ MASK)
     }
 
     /// Packs the state into its word.

@@ -17,6 +17,7 @@
 //! integer lies between the two.
 
 use crate::MAX_MICROS;
+use crate::state::WINDOW;
 
 /// The ticks in which the time of a full refill should fit.
 pub(crate) const FILL_TICKS: u64 = 1 << 29;
@@ -36,33 +37,49 @@ pub(crate) struct Scale {
     pub(crate) tokens: u32,
     /// log2 of the ticks in a token, 0 ..= 29.
     up: u8,
-    /// log2 of the tokens in a tick, 0 ..= 22.
+    /// log2 of the tokens in a tick, 0 ..= 22; up to 54 without a horizon.
     down: u8,
     /// Whether a tick is longer than a microsecond.
     coarse: bool,
 }
 
 impl Scale {
-    /// Chooses the finest ticks for a bucket of `capacity` tokens. The arguments are in the ranges of the fields.
+    /// Chooses the finest ticks for a bucket of `capacity` tokens that has a horizon. The arguments are in the ranges
+    /// of the fields.
     pub(crate) const fn new(capacity: u32, tokens: u32, period_nanos: u64) -> Self {
-        // Ticks in a microsecond are (numerator << up) / (denominator << down). No shift here loses a bit:
-        // numerator < 2^42, denominator < 2^62, up <= 29, down <= 22.
-        let numerator = (tokens as u128).wrapping_mul(NANOS as u128);
-        let limit = (period_nanos as u128) << MAX_TICKS_LOG2;
+        // However large the capacity, a tick is no more than a token on its account: the horizon copes.
+        Self::finest(tokens, period_nanos, capacity, 0, 0)
+    }
 
-        let mut up: u8 = 0;
-        while up < 29 {
-            let next = up.wrapping_add(1);
-            if (capacity as u64) << next > FILL_TICKS || numerator << next >= limit {
+    /// Chooses the finest ticks for a bucket of `capacity` tokens whose stamp must tell the last `micros`, at most
+    /// [`MAX_MICROS`], and the time to fill, without a horizon.
+    pub(crate) const fn within(self, capacity: u32, micros: u64) -> Self {
+        Self::finest(self.tokens, self.period_nanos, capacity, 63, micros)
+    }
+
+    /// The finest scale whose ticks are 1/1024 µs or longer, with at most [`WINDOW`] of them in `micros`, and at most
+    /// [`FILL_TICKS`] to fill the bucket, unless that would take ticks of more than 2^`most_down` tokens.
+    const fn finest(tokens: u32, period_nanos: u64, capacity: u32, most_down: u8, micros: u64) -> Self {
+        // Ticks in a microsecond are (numerator << up) / (denominator << down). No shift here loses a bit:
+        // numerator < 2^42, denominator < 2^62, micros < 2^53, WINDOW < 2^32.
+        let numerator = (tokens as u128).wrapping_mul(NANOS as u128);
+        let denominator = period_nanos as u128;
+        let (mut up, mut down) = (29, 0);
+        loop {
+            let fills = ceil((capacity as u128) << up, down) <= FILL_TICKS as u128 || (up == 0 && down >= most_down);
+            let long_enough = (numerator << up) >> down < denominator << MAX_TICKS_LOG2;
+            let in_window = (numerator << up).wrapping_mul(micros as u128);
+            if (fills && long_enough && ceil(in_window, down) <= denominator.wrapping_mul(WINDOW as u128)) || down == 63
+            {
                 break;
             }
-            up = next;
+            if up > 0 {
+                up = u8::wrapping_sub(up, 1);
+            } else {
+                down = u8::wrapping_add(down, 1);
+            }
         }
-        let mut down: u8 = 0;
-        while numerator >= limit << down {
-            down = down.wrapping_add(1);
-        }
-        let coarse = (numerator << up) < (period_nanos as u128) << down;
+        let coarse = ceil(numerator << up, down) < denominator;
         Self { period_nanos, tokens, up, down, coarse }
     }
 
@@ -84,8 +101,9 @@ impl Scale {
 
     /// The first microsecond that reads as `tick` or later: ceil(tick · b / a).
     pub(crate) const fn micros(self, tick: u64) -> u128 {
-        // tick < 2^64 and period < 2^62; with down > 0 the period is so short that period << down < 2^34.
-        let dividend = (tick as u128).wrapping_mul((self.period_nanos as u128) << self.down);
+        // tick < 2^64. Where down is 0, period < 2^62; else a tick holds so many tokens that the ticks of all the time
+        // that a clock can show are fewer by as much, and only damaged words saturate.
+        let dividend = (tick as u128).saturating_mul((self.period_nanos as u128) << self.down);
         let divisor = (self.tokens as u128).wrapping_mul(NANOS as u128) << self.up;
         dividend.div_ceil(divisor)
     }
@@ -164,6 +182,11 @@ pub struct Moment {
     /// The tick from which a bucket that is full at this reading counts again. It is `tick` if that began within the
     /// microsecond of the reading, else the next: never more than one microsecond before the reading.
     pub(crate) full: u64,
+}
+
+/// value / 2^shift, rounded up; the value is below 2^127.
+const fn ceil(value: u128, shift: u8) -> u128 {
+    value.wrapping_add((1_u128 << shift).wrapping_sub(1)) >> shift
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "the upper half of 128 bits has 64")]

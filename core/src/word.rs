@@ -1,6 +1,6 @@
 //! The one door through which atomics enter: a 64-bit cell that can be loaded, compared and raised.
 //!
-//! All shared memory of this crate is [`Words`], two such cells. Firmware runs the same source over a cell of
+//! All shared memory of this crate is made of such cells. Firmware runs the same source over a cell of
 //! its own, servers over a mapped file, and the model checker over atomics that explore every interleaving.
 
 // The lint guards this door; the door itself has to name what is behind it.
@@ -82,58 +82,3 @@ impl Word for core::sync::atomic::AtomicU64 {
         self.fetch_max(floor, order)
     }
 }
-
-/// Everything that the users of one bucket share: 16 bytes.
-///
-/// ```text
-/// offset 0   state    tokens and the low 32 bits of the last refill's tick, packed (see State)
-/// offset 8   horizon  a tick at or below the last refill's, which tells the stamp's turns apart
-/// ```
-///
-/// The pair is aligned to its size, so that a call on a bucket that owns it touches one cache line. See to the same
-/// where you lend the cells.
-///
-/// # Examples
-///
-/// ```
-/// use core::sync::atomic::AtomicU64;
-/// use tollgate_core::{NoClock, Quota, State, TokenBucket, TryAcquireError, Words, quota};
-///
-/// // Two words of somebody else's memory, here of the stack.
-/// const QUOTA: Quota = quota!(Quota::per_second(5));
-/// let [state, horizon] = State::new(&QUOTA, 3, QUOTA.moment(0)).to_words().map(AtomicU64::new);
-///
-/// let bucket = TokenBucket::over(QUOTA, Words::new(&state, &horizon), NoClock);
-/// assert_eq!(bucket.try_acquire_at(0, 3), Ok(0));
-/// assert!(matches!(bucket.try_acquire_at(0, 1), Err(TryAcquireError::Insufficient { .. })));
-/// ```
-#[derive(Debug)]
-#[repr(C, align(16))]
-pub struct Words<W = DefaultWord> {
-    pub(crate) state: W,
-    pub(crate) horizon: W,
-}
-
-impl<W> Words<W> {
-    /// Names the two cells of a bucket, in the order of
-    /// [`State::to_words`](crate::State::to_words). They are used as they are: a state
-    /// cell of zero makes every call fail with [`Uninitialized`](crate::TryAcquireError::Uninitialized).
-    #[inline]
-    pub const fn new(state: W, horizon: W) -> Self {
-        Self { state, horizon }
-    }
-}
-
-#[cfg(target_has_atomic = "64")]
-impl Words {
-    /// Makes words that hold `state`.
-    #[inline]
-    #[must_use]
-    pub const fn holding(state: crate::State) -> Self {
-        let [state, horizon] = state.to_words();
-        Self::new(DefaultWord::new(state), DefaultWord::new(horizon))
-    }
-}
-
-#[cfg(target_has_atomic = "64")]
-const _: () = assert!(size_of::<Words>() == 16, "the shared words of a bucket are 16 bytes");

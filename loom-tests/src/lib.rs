@@ -87,7 +87,7 @@ impl Flaws {
 }
 
 /// A bucket that loom explores.
-pub type Bucket = TokenBucket<NoClock, LoomWord>;
+pub type Bucket = TokenBucket<NoClock, Words<LoomWord>>;
 
 /// Ticks, and microseconds, in a quarter of a token: 2^25, so that a stamp turns over in 64 of them.
 pub const QUARTER: u64 = 1 << 25;

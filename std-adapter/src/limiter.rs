@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tollgate_core::{Clock, Quota, State, TokenBucket, TryAcquireError};
+use tollgate_core::{Clock, Quota, State, TokenBucket, TryAcquireError, Words};
 
 use crate::clock::{BootId, MachineClock, check_time_namespace};
 use crate::error::FileError;
@@ -52,7 +52,7 @@ const OPEN_ATTEMPTS: u32 = 100;
 /// ```
 #[derive(Debug)]
 pub struct SharedRateLimiter {
-    bucket: TokenBucket<MachineClock, MappedWord>,
+    bucket: TokenBucket<MachineClock, Words<MappedWord>>,
     path: PathBuf,
 }
 

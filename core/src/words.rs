@@ -1,0 +1,185 @@
+//! The two words of a bucket, and the compare-and-swap loop over them.
+//!
+//! # The horizon
+//!
+//! The state word has room for the low 31 bits of its tick. The second word, the *horizon* H, is a full tick that
+//! tells the stamp's turns apart:
+//!
+//! ```text
+//!          H                last            T = now
+//! ---------+-----------------+---------------+------+---------------+--------> ticks
+//!          |<- 2^29 ------------------------------->|               |
+//!          |<- a call may write a new state while T is here, 2^30 ->|
+//!          |<- a stamp turns over, 2^31 ---------------------------------- …
+//! ```
+//!
+//! While H <= last < H + 2^31, the stamp and H give the tick. A call that comes later than H + 2^30 first advances H,
+//! and tries again (see `advance`):
+//!
+//! - not full: H is raised to a quarter of a turn below the stamp;
+//! - full: it *jumps*. First the state becomes full at T, in the other epoch, then H is raised to a quarter of a turn
+//!   below T, in that epoch. In between, the epochs differ: the state is full, by any reading, and nobody takes from
+//!   it. A caller that dies there leaves a state that the next one settles alike.
+//!
+//! H never falls, and the quarter turn is what two readings of the clock may differ by while both settle one jump.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::memory::{MAX_ATTEMPTS, Sealed};
+use crate::state::{Horizon, REACH, SLACK};
+use crate::{DefaultWord, Memory, Moment, Quota, State, TryAcquireError, Word};
+
+/// Everything that the users of one bucket share: 16 bytes.
+///
+/// ```text
+/// offset 0   state    tokens and the low 32 bits of the last refill's tick, packed (see State)
+/// offset 8   horizon  a tick at or below the last refill's, which tells the stamp's turns apart
+/// ```
+///
+/// The pair is aligned to its size, so that a call on a bucket that owns it touches one cache line. See to the same
+/// where you lend the cells.
+///
+/// # Examples
+///
+/// ```
+/// use core::sync::atomic::AtomicU64;
+/// use tollgate_core::{NoClock, Quota, State, TokenBucket, TryAcquireError, Words, quota};
+///
+/// // Two words of somebody else's memory, here of the stack.
+/// const QUOTA: Quota = quota!(Quota::per_second(5));
+/// let [state, horizon] = State::new(&QUOTA, 3, QUOTA.moment(0)).to_words().map(AtomicU64::new);
+///
+/// let bucket = TokenBucket::over(QUOTA, Words::new(&state, &horizon), NoClock);
+/// assert_eq!(bucket.try_acquire_at(0, 3), Ok(0));
+/// assert!(matches!(bucket.try_acquire_at(0, 1), Err(TryAcquireError::Insufficient { .. })));
+/// ```
+#[derive(Debug)]
+#[repr(C, align(16))]
+pub struct Words<W = DefaultWord> {
+    pub(crate) state: W,
+    pub(crate) horizon: W,
+}
+
+impl<W> Words<W> {
+    /// Names the two cells of a bucket, in the order of
+    /// [`State::to_words`](crate::State::to_words). They are used as they are: a state
+    /// cell of zero makes every call fail with [`Uninitialized`](crate::TryAcquireError::Uninitialized).
+    #[inline]
+    pub const fn new(state: W, horizon: W) -> Self {
+        Self { state, horizon }
+    }
+}
+
+#[cfg(target_has_atomic = "64")]
+impl Words {
+    /// Makes words that hold `state`.
+    #[inline]
+    #[must_use]
+    pub const fn holding(state: crate::State) -> Self {
+        let [state, horizon] = state.to_words();
+        Self::new(DefaultWord::new(state), DefaultWord::new(horizon))
+    }
+}
+
+#[cfg(target_has_atomic = "64")]
+const _: () = assert!(size_of::<Words>() == 16, "the shared words of a bucket are 16 bytes");
+
+impl<W: Word> Memory for Words<W> {}
+
+impl<W: Word> Sealed for Words<W> {
+    /// The loop. Reads the words, refills to now, lets `decide` answer, and publishes the state that comes with the
+    /// answer, if any.
+    #[inline]
+    fn transact<T>(
+        &self,
+        quota: &Quota,
+        clock: impl Fn() -> u64,
+        decide: impl Fn(State, Moment) -> (Option<State>, T),
+    ) -> Result<T, TryAcquireError> {
+        let mut reading = None;
+        for _ in 0..MAX_ATTEMPTS {
+            // Acquire, pairs with the Release in `raise`: the state read next is no older than the one for which the
+            // horizon was raised.
+            let horizon = self.horizon.load(Acquire);
+            // Acquire, pairs with the Release in `replace`: the horizon read next is no older than the writer's.
+            let word = self.state.load(Acquire);
+            // After the state is read, so that the clock is not behind it; once, since a call happens at one time.
+            let now = *reading.get_or_insert_with(|| quota.moment(clock()));
+            // Relaxed: only compared. Unchanged, it belongs to the state that was read between.
+            if self.horizon.load(Relaxed) != horizon {
+                continue;
+            }
+            let horizon = Horizon::unpack(horizon);
+            let Some(stored) = State::unpack(word, horizon) else {
+                return Err(TryAcquireError::Uninitialized);
+            };
+            match decide(stored.refill(quota, now), now) {
+                (None, answer) => return Ok(answer),
+                (Some(next), answer) if stored.within_reach(horizon, now) => {
+                    if self.replace(word, next.pack()) {
+                        return Ok(answer);
+                    }
+                }
+                _ => self.advance(quota, word, stored, horizon, now),
+            }
+        }
+        Err(TryAcquireError::Contended)
+    }
+
+    #[inline]
+    fn refund(&self, quota: &Quota, n: u32) -> Result<(), TryAcquireError> {
+        for _ in 0..MAX_ATTEMPTS {
+            // Relaxed: the exchange compares the whole word, and what was read with it is carried over unread.
+            let word = self.state.load(Relaxed);
+            let Some(next) = State::refund_word(word, quota, n) else {
+                return Err(TryAcquireError::Uninitialized);
+            };
+            if next == word || self.replace(word, next) {
+                return Ok(());
+            }
+        }
+        Err(TryAcquireError::Contended)
+    }
+}
+
+impl<W: Word> Words<W> {
+    /// Takes one step towards a horizon that lets a call write at `now`; the caller tries again, whatever comes of
+    /// it.
+    #[cold]
+    fn advance(&self, quota: &Quota, word: u64, stored: State, horizon: Horizon, now: Moment) {
+        if stored.refill(quota, now).tokens() == quota.capacity() {
+            // The state first: full, it can stand before the horizon is raised. Its stamp is above all of this epoch,
+            // so that their horizons are below its own, even where the clock is behind: somebody has read
+            // it to be past the reach.
+            let last = now.full.max(horizon.tick.saturating_add(REACH)).max(stored.last().saturating_add(1));
+            let settled = State::next_epoch(quota, last, horizon);
+            if self.replace(word, settled.pack()) {
+                self.raise(settled.horizon());
+            }
+        } else if stored.horizon().tick > horizon.tick {
+            // Not full, so it is less than a fill time since the stamp; and stamps don't fall within an epoch.
+            self.raise(stored.horizon());
+        } else {
+            // A fill time of more than 2^29 ticks, as only a burst above 2^29 tokens has: settle on the way, within the
+            // turn.
+            let within = horizon.tick.saturating_add(REACH).saturating_add(SLACK);
+            if let Some(part) = stored.refill_to(quota, now.tick.min(within)) {
+                self.replace(word, part.pack());
+            }
+        }
+    }
+
+    /// Raises the horizon to one that fits a state which was published or read before.
+    fn raise(&self, horizon: Horizon) {
+        // Release, pairs with the Acquire of the horizon in `transact`: who sees it sees that state or a later one.
+        self.horizon.fetch_max(horizon.pack(), Release);
+    }
+
+    /// Publishes `next` if the state word is still `word`.
+    #[inline]
+    fn replace(&self, word: u64, next: u64) -> bool {
+        // Release, pairs with the Acquire of the state in `transact`: who sees it sees the horizon that it was made
+        // under. Relaxed on failure: the loop reads again.
+        self.state.compare_exchange(word, next, Release, Relaxed).is_ok()
+    }
+}
