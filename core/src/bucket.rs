@@ -330,11 +330,11 @@ impl<C, M: Memory> TokenBucket<C, M> {
 
     #[inline]
     fn acquire_with(&self, clock: impl Fn() -> u64, n: u32) -> Result<u32, TryAcquireError> {
-        self.fits(n)?;
+        self.quota.check(n)?;
         self.memory.transact(&self.quota, clock, |state, now| match state.take(n) {
             Some(next) if n > 0 => (Some(next), Ok(next.tokens())),
             Some(_) => (None, Ok(state.tokens())),
-            None => (None, Err(self.refusal(state, now, n))),
+            None => (None, Err(state.refusal(&self.quota, now, n))),
         })?
     }
 
@@ -353,32 +353,13 @@ impl<C, M: Memory> TokenBucket<C, M> {
 
     #[inline]
     fn wait_with(&self, clock: impl Fn() -> u64, n: u32) -> Result<Duration, TryAcquireError> {
-        self.fits(n)?;
-        self.look(clock, |state, now| state.wait_for(&self.quota, now, n).map(|wait| wait.duration()))?
-            .ok_or(self.never(n))
+        self.quota.check(n)?;
+        self.look(clock, |state, now| state.wait(&self.quota, now, n).duration())
     }
 
     #[inline]
     fn look<T>(&self, clock: impl Fn() -> u64, read: impl Fn(State, Moment) -> T) -> Result<T, TryAcquireError> {
         self.memory.transact(&self.quota, clock, |state, now| (None, read(state, now)))
-    }
-
-    #[inline]
-    const fn fits(&self, n: u32) -> Result<(), TryAcquireError> {
-        if n > self.quota.capacity() { Err(self.never(n)) } else { Ok(()) }
-    }
-
-    #[inline]
-    const fn never(&self, n: u32) -> TryAcquireError {
-        TryAcquireError::ExceedsCapacity { requested: n, capacity: self.quota.capacity() }
-    }
-
-    #[inline]
-    const fn refusal(&self, state: State, now: Moment, n: u32) -> TryAcquireError {
-        match state.wait_for(&self.quota, now, n) {
-            Some(retry_after) => TryAcquireError::Insufficient { requested: n, available: state.tokens(), retry_after },
-            None => self.never(n),
-        }
     }
 }
 

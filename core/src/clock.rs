@@ -51,4 +51,5 @@ impl<C: Clock + ?Sized> Clock for &C {
 
 /// The clock of a bucket that has none: only the calls that are given the time (`…_at`) exist on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoClock;

@@ -10,6 +10,7 @@ use crate::RetryAfter;
 /// "Not now" and "never" are different: only [`Insufficient`](Self::Insufficient) and [`Contended`](Self::Contended)
 /// can succeed when tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum TryAcquireError {
     /// Fewer tokens are there than were asked for: wait for [`retry_after`](RetryAfter::duration), then try again.

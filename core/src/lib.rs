@@ -3,7 +3,10 @@
 
 mod bucket;
 mod clock;
+mod counter;
 mod error;
+#[cfg(feature = "heapless")]
+mod keyed;
 #[cfg(target_has_atomic = "64")]
 mod manual_clock;
 mod memory;
@@ -12,6 +15,8 @@ mod permit;
 mod pool;
 mod quota;
 mod refiller;
+#[cfg(feature = "serde")]
+mod serde_quota;
 mod state;
 mod tick;
 mod word;
@@ -19,7 +24,10 @@ mod words;
 
 pub use bucket::TokenBucket;
 pub use clock::{Clock, MAX_MICROS, NoClock};
+pub use counter::{Counter, CounterClock, CounterError};
 pub use error::TryAcquireError;
+#[cfg(feature = "heapless")]
+pub use keyed::{KeyedBuckets, KeyedError};
 #[cfg(target_has_atomic = "64")]
 pub use manual_clock::ManualClock;
 pub use memory::{MAX_ATTEMPTS, Memory};

@@ -87,6 +87,7 @@ impl<B: GiveBack + ?Sized> Drop for Permit<'_, B> {
 
 /// More was to be spent than the permit has: nothing was spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct ExceedsPermit {
     /// The tokens that were to be spent.

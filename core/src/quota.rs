@@ -3,8 +3,8 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::MAX_MICROS;
 use crate::tick::{Moment, Scale, Ticks};
+use crate::{MAX_MICROS, TryAcquireError};
 
 const MIN_PERIOD: Duration = Duration::from_micros(1);
 /// A hundred Julian years.
@@ -41,6 +41,7 @@ const MAX_FILL_MICROS: u128 = (1 << 63) - 1;
 /// # Ok::<(), QuotaError>(())
 /// ```
 #[derive(Clone, Copy)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Quota {
     capacity: u32,
     ticks: Ticks,
@@ -160,6 +161,13 @@ impl Quota {
         self.ticks.moment(micros)
     }
 
+    /// Refuses what no bucket of this quota ever holds.
+    #[inline]
+    pub(crate) const fn check(&self, n: u32) -> Result<(), TryAcquireError> {
+        let capacity = self.capacity;
+        if n > capacity { Err(TryAcquireError::ExceedsCapacity { requested: n, capacity }) } else { Ok(()) }
+    }
+
     /// The same quota, counted in ticks of which a stamp without a horizon can tell the last `micros`.
     pub(crate) const fn within(&self, micros: u64) -> Self {
         let micros = if micros < MAX_MICROS { micros } else { MAX_MICROS };
@@ -230,6 +238,7 @@ macro_rules! quota {
 
 /// Why a quota can't be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum QuotaError {
     /// The bucket would hold nothing: give a burst of 1 or more.

@@ -23,6 +23,7 @@ use crate::{AtomicTokenBucket, Moment, Quota, Word};
 /// assert_eq!(POOL.available(), 4);
 /// ```
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Refiller {
     quota: Quota,
     /// The tick up to which time has been credited.

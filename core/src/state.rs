@@ -6,7 +6,7 @@
 use core::time::Duration;
 
 use crate::tick::Scale;
-use crate::{Moment, Quota};
+use crate::{Moment, Quota, TryAcquireError};
 
 /// Hides a pattern that no bucket reaches by the clock's first tick, so that a word of zeros is none.
 ///
@@ -62,6 +62,7 @@ const EPOCH: u32 = 1 << 31;
 /// assert_eq!(wait.duration(), Duration::from_micros(166_667));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct State {
     tokens: u32,
     /// The tick of the last refill: at most 2^63.
@@ -267,20 +268,31 @@ impl State {
     #[inline]
     #[must_use]
     pub const fn wait_for(self, quota: &Quota, now: Moment, n: u32) -> Option<RetryAfter> {
-        if n > quota.capacity() {
-            return None;
-        }
+        if quota.check(n).is_err() { None } else { Some(self.wait(quota, now, n)) }
+    }
+
+    /// Tells the same of an `n` that is at most the capacity.
+    #[inline]
+    pub(crate) const fn wait(self, quota: &Quota, now: Moment, n: u32) -> RetryAfter {
         let scale = quota.scale();
         let due = match n.checked_sub(self.tokens) {
             None | Some(0) => 0,
             Some(missing) => self.last.saturating_add(scale.ticks(missing)),
         };
-        Some(RetryAfter { scale, due, now: now.micros })
+        RetryAfter { scale, due, now: now.micros }
+    }
+
+    /// Refuses `n` tokens, at most the capacity, that are not there.
+    #[inline]
+    pub(crate) const fn refusal(self, quota: &Quota, now: Moment, n: u32) -> TryAcquireError {
+        let retry_after = self.wait(quota, now, n);
+        TryAcquireError::Insufficient { requested: n, available: self.tokens, retry_after }
     }
 }
 
 /// How long to wait, worked out when it is asked: a refusal costs no division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RetryAfter {
     scale: Scale,
     /// The tick at which the tokens will be there; 0 if they are.

@@ -30,6 +30,7 @@ const NANOS: u64 = 1000;
 
 /// Tokens for a period, and the ticks it is counted in: all that turns tokens into ticks, and ticks into time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(crate) struct Scale {
     /// Nanoseconds of the period: 10^3 ..< 2^62.
     pub(crate) period_nanos: u64,
@@ -118,45 +119,25 @@ impl Scale {
 
 /// A scale with the reciprocal that makes ticks of microseconds.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(crate) struct Ticks {
     pub(crate) scale: Scale,
-    /// Upper 64 bits of ceil(2^128 · a / (1024·b)).
-    high: u64,
-    /// Lower 64 bits of it.
-    low: u64,
+    /// a / (1024·b).
+    ratio: Reciprocal,
 }
 
 impl Ticks {
     pub(crate) const fn new(scale: Scale) -> Self {
-        // Long division, a bit at a time: runs once, at compile time for a constant quota. The remainder stays below
-        // the divisor, and the divisor below 2^94.
-        let divisor = (scale.period_nanos as u128) << MAX_TICKS_LOG2 << scale.down;
-        let mut remainder = (scale.tokens as u128).wrapping_mul(NANOS as u128) << scale.up;
-        let mut quotient: u128 = 0;
-        let mut bit = 0;
-        while bit < 128 {
-            remainder <<= 1;
-            quotient <<= 1;
-            if remainder >= divisor {
-                remainder = remainder.wrapping_sub(divisor);
-                quotient |= 1;
-            }
-            bit = u32::wrapping_add(bit, 1);
-        }
-        // a / (1024·b) is below 1 by at least 1/divisor, so rounding up does not reach 2^128.
-        if remainder != 0 {
-            quotient = quotient.wrapping_add(1);
-        }
-        Self { scale, high: upper(quotient), low: lower(quotient) }
+        // Below 1, since ticks are longer than 1/1024 µs.
+        let numerator = (scale.tokens as u128).wrapping_mul(NANOS as u128) << scale.up;
+        let denominator = (scale.period_nanos as u128) << MAX_TICKS_LOG2 << scale.down;
+        Self { scale, ratio: Reciprocal::new(numerator, denominator) }
     }
 
     /// floor(micros · a / b), for `micros` up to [`MAX_MICROS`]. Below 2^63.
     #[inline]
     const fn tick(&self, micros: u64) -> u64 {
-        let scaled = (micros << MAX_TICKS_LOG2) as u128;
-        // The sum stays below 2^127 + 2^64: scaled < 2^63, high < 2^64.
-        let carried = scaled.wrapping_mul(self.low as u128) >> 64;
-        upper(scaled.wrapping_mul(self.high as u128).wrapping_add(carried))
+        upper(self.ratio.times(micros << MAX_TICKS_LOG2))
     }
 
     /// Reads the time once, for one call.
@@ -174,6 +155,7 @@ impl Ticks {
 ///
 /// Use it with that quota alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Moment {
     /// The reading, at most [`MAX_MICROS`].
     pub(crate) micros: u64,
@@ -182,6 +164,48 @@ pub struct Moment {
     /// The tick from which a bucket that is full at this reading counts again. It is `tick` if that began within the
     /// microsecond of the reading, else the next: never more than one microsecond before the reading.
     pub(crate) full: u64,
+}
+
+/// A fraction below 1, as ceil(2^128 · fraction), to multiply with.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub(crate) struct Reciprocal {
+    high: u64,
+    low: u64,
+}
+
+impl Reciprocal {
+    /// `numerator` is less than `denominator`, and that less than 2^127.
+    pub(crate) const fn new(numerator: u128, denominator: u128) -> Self {
+        // Long division, a bit at a time: runs once, at compile time for a constant. The remainder stays below the
+        // divisor.
+        let mut remainder = numerator;
+        let mut quotient: u128 = 0;
+        let mut bit = 0;
+        while bit < 128 {
+            remainder <<= 1;
+            quotient <<= 1;
+            if remainder >= denominator {
+                remainder = remainder.wrapping_sub(denominator);
+                quotient |= 1;
+            }
+            bit = u32::wrapping_add(bit, 1);
+        }
+        // The fraction is below 1 by at least 1/denominator, so rounding up does not reach 2^128.
+        if remainder != 0 {
+            quotient = quotient.wrapping_add(1);
+        }
+        Self { high: upper(quotient), low: lower(quotient) }
+    }
+
+    /// `factor` · fraction · 2^64, rounded down; too large by less than `factor` · 2^-64 before that. Two
+    /// multiplications.
+    #[inline]
+    pub(crate) const fn times(self, factor: u64) -> u128 {
+        // Both products are at most (2^64 − 1)^2, and the carry is below 2^64: the sum fits.
+        let carry = (factor as u128).wrapping_mul(self.low as u128) >> 64;
+        (factor as u128).wrapping_mul(self.high as u128).wrapping_add(carry)
+    }
 }
 
 /// value / 2^shift, rounded up; the value is below 2^127.

@@ -82,3 +82,29 @@ impl Word for core::sync::atomic::AtomicU64 {
         self.fetch_max(floor, order)
     }
 }
+
+#[cfg(feature = "portable-atomic")]
+portable_atomic::cfg_has_atomic_64! {
+    impl Word for portable_atomic::AtomicU64 {
+        #[inline]
+        fn load(&self, order: Ordering) -> u64 {
+            self.load(order)
+        }
+
+        #[inline]
+        fn compare_exchange(
+            &self,
+            current: u64,
+            new: u64,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<u64, u64> {
+            self.compare_exchange(current, new, success, failure)
+        }
+
+        #[inline]
+        fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
+            self.fetch_max(floor, order)
+        }
+    }
+}
