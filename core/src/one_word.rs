@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 
 use crate::memory::{MAX_ATTEMPTS, Sealed};
-use crate::state::WINDOW;
+use crate::state::IDLE;
 use crate::{DefaultWord, Memory, Moment, NoClock, Quota, State, TokenBucket, TryAcquireError, Word};
 
 /// The one word of a [`CompactTokenBucket`]: 8 bytes, tokens and the low 32 bits of the tick of the last refill.
@@ -14,7 +14,8 @@ use crate::{DefaultWord, Memory, Moment, NoClock, Quota, State, TokenBucket, Try
 #[derive(Debug)]
 pub struct OneWord<W = DefaultWord>(W);
 
-/// A [`TokenBucket`] in 8 bytes, exact as long as it is used at least once in each [`window`](Self::window).
+/// A [`TokenBucket`] in 8 bytes, exact as long as somebody takes from it at least once in each
+/// [`window`](Self::window).
 ///
 /// Without a horizon, nothing tells the turns of the stamp apart. So it counts in ticks so long that the window of
 /// them is as long as you ask for: the longer the window, the coarser. What that means for a bucket that is
@@ -22,7 +23,7 @@ pub struct OneWord<W = DefaultWord>(W);
 /// - used within the window, it is a [`TokenBucket`], to the tick: a token is at most one tick late, and never more
 ///   than a microsecond early;
 /// - idle for longer, it may once be credited less than is due, never more;
-/// - read by a clock that goes back, by less than a fifteenth of the window: nothing changes. By more, it could be
+/// - read by a clock that goes back, by less than a thirteenth of the window: nothing changes. By more, it could be
 ///   credited what it should not: use it with monotonic clocks.
 ///
 /// # Examples
@@ -44,8 +45,8 @@ pub type CompactTokenBucket<C = NoClock, W = DefaultWord> = TokenBucket<C, OneWo
 
 #[cfg(target_has_atomic = "64")]
 impl<C> CompactTokenBucket<C> {
-    /// Makes a full bucket that is exact when it is used at least once in each `window`, and reads `clock`
-    /// ([`NoClock`] for the calls that are given the time).
+    /// Makes a full bucket that is exact when somebody takes from it at least once in each `window`, and reads
+    /// `clock` ([`NoClock`] for the calls that are given the time).
     ///
     /// The window is at least as long as asked for, up to the time that a clock can show
     /// ([`MAX_MICROS`](crate::MAX_MICROS)), and at least as long as the bucket takes to fill.
@@ -72,7 +73,7 @@ impl<C, W> CompactTokenBucket<C, W> {
     #[inline]
     #[must_use]
     pub const fn window(&self) -> Duration {
-        let micros = self.quota().scale().micros(WINDOW).saturating_sub(1);
+        let micros = self.quota().scale().micros(IDLE).saturating_sub(1);
         #[allow(clippy::cast_possible_truncation, reason = "compared before")]
         Duration::from_micros(if micros < u64::MAX as u128 { micros as u64 } else { u64::MAX })
     }

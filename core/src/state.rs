@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 
-use crate::tick::Scale;
+use crate::tick::{FILL_TICKS, Scale};
 use crate::{Moment, Quota, TryAcquireError};
 
 /// Hides a pattern that no bucket reaches by the clock's first tick, so that a word of zeros is none.
@@ -28,6 +28,10 @@ const TURN: u64 = 4 * SLACK;
 
 /// How long ago a stamp without a horizon may be, in ticks: all of its turn of 2^32 but a sixteenth.
 pub(crate) const WINDOW: u64 = 15 << 28;
+
+/// How long a bucket without a horizon may be left alone, in ticks: the stamp may be a token's time older than the
+/// call that set it, and that is at most the time to fill.
+pub(crate) const IDLE: u64 = WINDOW - FILL_TICKS;
 
 /// The bit of the stamp half that tells one epoch from the next.
 const EPOCH: u32 = 1 << 31;

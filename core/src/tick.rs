@@ -17,7 +17,7 @@
 //! integer lies between the two.
 
 use crate::MAX_MICROS;
-use crate::state::WINDOW;
+use crate::state::IDLE;
 
 /// The ticks in which the time of a full refill should fit.
 pub(crate) const FILL_TICKS: u64 = 1 << 29;
@@ -58,11 +58,11 @@ impl Scale {
         Self::finest(self.tokens, self.period_nanos, capacity, 63, micros)
     }
 
-    /// The finest scale whose ticks are 1/1024 µs or longer, with at most [`WINDOW`] of them in `micros`, and at most
+    /// The finest scale whose ticks are 1/1024 µs or longer, with at most [`IDLE`] of them in `micros`, and at most
     /// [`FILL_TICKS`] to fill the bucket, unless that would take ticks of more than 2^`most_down` tokens.
     const fn finest(tokens: u32, period_nanos: u64, capacity: u32, most_down: u8, micros: u64) -> Self {
         // Ticks in a microsecond are (numerator << up) / (denominator << down). No shift here loses a bit:
-        // numerator < 2^42, denominator < 2^62, micros < 2^53, WINDOW < 2^32.
+        // numerator < 2^42, denominator < 2^62, micros < 2^53, IDLE < 2^32.
         let numerator = (tokens as u128).wrapping_mul(NANOS as u128);
         let denominator = period_nanos as u128;
         let (mut up, mut down) = (29, 0);
@@ -70,8 +70,7 @@ impl Scale {
             let fills = ceil((capacity as u128) << up, down) <= FILL_TICKS as u128 || (up == 0 && down >= most_down);
             let long_enough = (numerator << up) >> down < denominator << MAX_TICKS_LOG2;
             let in_window = (numerator << up).wrapping_mul(micros as u128);
-            if (fills && long_enough && ceil(in_window, down) <= denominator.wrapping_mul(WINDOW as u128)) || down == 63
-            {
+            if (fills && long_enough && ceil(in_window, down) <= denominator.wrapping_mul(IDLE as u128)) || down == 63 {
                 break;
             }
             if up > 0 {

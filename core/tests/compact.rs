@@ -1,0 +1,139 @@
+//! The bucket in one word: exact within its window, never over beyond it.
+
+#![allow(clippy::unwrap_used, clippy::arithmetic_side_effects, reason = "a test")]
+
+mod ideal;
+
+use core::time::Duration;
+
+use ideal::{Ideal, magnitude, quota, whole};
+use num_bigint::BigInt;
+use proptest::prelude::*;
+use tollgate_core::{CompactTokenBucket, DefaultWord, MAX_MICROS, NoClock, Quota, TryAcquireError};
+
+/// A quarter of a token's time, in ticks and in microseconds: a stamp turns over in 128 of them, and the window is
+/// 120.
+const QUARTER: u64 = 1 << 25;
+
+fn narrow() -> CompactTokenBucket {
+    let quota = Quota::new(1, Duration::from_micros(4 * QUARTER)).unwrap().with_burst(4).unwrap();
+    CompactTokenBucket::with_window(quota, Duration::from_micros(1), NoClock)
+}
+
+#[test]
+fn the_narrow_bucket_is_what_these_tests_take_it_for() {
+    assert_eq!(narrow().window(), Duration::from_micros(104 * QUARTER - 1));
+}
+
+/// Drained at `start`, the bucket holds after `idle` what the ideal one does, as long as the stamp tells; beyond, no
+/// more.
+#[test]
+fn every_idle_time_of_up_to_four_turns() {
+    for start in 0..130 {
+        for idle in 0..512 {
+            let bucket = narrow();
+            assert_eq!(bucket.drain_at(start * QUARTER), Ok(4));
+            let now = start + idle;
+            let ideal = u32::try_from((idle / 4).min(4)).unwrap();
+            let available = bucket.available_at(now * QUARTER).unwrap();
+            if idle < 120 {
+                assert_eq!(available, ideal, "drained at {start}, idle for {idle}");
+            }
+            assert!(available <= ideal, "drained at {start}, idle for {idle}: {available}");
+            assert_eq!(bucket.drain_at(now * QUARTER), Ok(available));
+            // What was not credited is lost once; from here on it is exact again, unless the clock looked to be behind.
+            if idle % 128 < 120 && available > 0 {
+                let later = (now + 9) * QUARTER;
+                assert!((2..=3).contains(&bucket.available_at(later).unwrap()), "{start}, {idle}");
+            }
+        }
+    }
+}
+
+/// By less than a sixteenth of the turn, which is more than a sixteenth of the window.
+#[test]
+fn a_clock_that_goes_back_changes_nothing() {
+    for start in [130, 200, 255, 256, 257] {
+        for back in 0..=7 {
+            let bucket = narrow();
+            bucket.drain_at((start - 8) * QUARTER).unwrap();
+            assert_eq!(bucket.acquire_up_to_at(start * QUARTER, 1), Ok(1));
+            // One is left, and can be taken by the clock that went back.
+            assert_eq!(bucket.available_at((start - back) * QUARTER), Ok(1));
+            assert_eq!(bucket.try_acquire_at((start - back) * QUARTER, 1), Ok(0));
+            assert_eq!(bucket.available_at(start * QUARTER), Ok(0));
+            assert_eq!(bucket.available_at((start + 4) * QUARTER), Ok(1));
+        }
+    }
+}
+
+#[test]
+fn a_word_of_zeros_is_a_full_bucket_that_nobody_has_used() {
+    let quota = Quota::per_hour(10).unwrap();
+    let word = DefaultWord::new(0);
+    let bucket = CompactTokenBucket::over_word(quota, Duration::from_secs(1), &word, NoClock);
+    let now = 123_456_789_000;
+    assert_eq!(bucket.available_at(now), Ok(10));
+    assert_eq!(bucket.try_acquire_at(now, 0), Ok(10));
+    bucket.refund(3).unwrap();
+    assert!(matches!(bucket.try_acquire_at(now, 11), Err(TryAcquireError::ExceedsCapacity { .. })));
+    assert_eq!(word.load(core::sync::atomic::Ordering::Relaxed), 0, "nothing was written");
+    assert_eq!(bucket.try_acquire_at(now, 10), Ok(0));
+    assert_ne!(word.load(core::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(bucket.available_at(now), Ok(0), "full once, and not twice");
+    bucket.refund(4).unwrap();
+    assert_eq!(bucket.available_at(now), Ok(4));
+    bucket.reset_at(now).unwrap();
+    assert_eq!(bucket.available_at(now), Ok(10));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, max_local_rejects: 1_000_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_window_is_as_long_as_asked_for(quota in quota(), asked in magnitude(64)) {
+        let bucket = CompactTokenBucket::with_window(quota, Duration::from_micros(asked), NoClock);
+        prop_assert!(bucket.window() + Duration::from_micros(1) >= Duration::from_micros(asked.min(MAX_MICROS)));
+        // And as long as the bucket takes to fill.
+        let fill = bucket.quota().period().as_micros() * u128::from(quota.capacity()) / u128::from(quota.tokens());
+        prop_assert!(bucket.window().as_micros() + 1 >= fill);
+    }
+
+    /// Steps within the window: between the ideal level less two ticks, and that with a microsecond's worth.
+    #[test]
+    fn any_takes_within_the_window(
+        quota in quota(),
+        asked in magnitude(53),
+        start in magnitude(50),
+        steps in prop::collection::vec((any::<u16>(), any::<u16>()), 1..40),
+    ) {
+        let bucket = CompactTokenBucket::with_window(quota, Duration::from_micros(asked), NoClock);
+        let window = bucket.window().as_micros();
+        let mut ideal = Ideal::new(&quota, quota.capacity(), start);
+        prop_assert_eq!(bucket.try_acquire_at(start, quota.capacity()), Ok(0));
+        ideal.take(start, quota.capacity());
+        let tick = whole(window + 1) / whole(13_u64 << 28);
+        let behind = &ideal.rate * tick * whole(2);
+        let (mut now, mut used) = (start, start);
+        for (step, part) in steps {
+            // Shorter steps are more likely, and the longest are nearly the window.
+            let by = (window * u128::from(step).pow(3)) >> 48;
+            now = now.saturating_add(u64::try_from(by).unwrap_or(u64::MAX));
+            if now > MAX_MICROS || u128::from(now - used) >= window {
+                break;
+            }
+            let available = bucket.available_at(now).unwrap();
+            let level = ideal.level(now);
+            let low = (&level - &behind).floor().to_integer();
+            let high = (&level + &ideal.rate).floor().to_integer();
+            let seen = BigInt::from(available);
+            prop_assert!(seen >= low.min(quota.capacity().into()) && seen <= high, "{available} of {level}");
+            let n = u32::try_from((u64::from(available) * u64::from(part)) >> 16).unwrap();
+            prop_assert_eq!(bucket.try_acquire_at(now, n), Ok(available - n));
+            if n > 0 {
+                ideal.take(now, n);
+                used = now;
+            }
+        }
+    }
+}
