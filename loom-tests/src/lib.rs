@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod models;
+pub mod pool_models;
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -16,6 +17,8 @@ pub enum Flaw {
     None,
     /// An exchange stores without comparing.
     StoreForCas,
+    /// Raising stores, whatever is there.
+    StoreForMax,
     /// A load that asks for Acquire gets Relaxed.
     RelaxedLoad,
     /// A write that asks for Release gets Relaxed.
@@ -49,13 +52,20 @@ impl Word for LoomWord {
                 return Ok(current);
             }
             Flaw::RelaxedWrite => self.cell.compare_exchange(current, new, Ordering::Relaxed, failure),
-            Flaw::None | Flaw::RelaxedLoad => self.cell.compare_exchange(current, new, success, failure),
+            Flaw::None | Flaw::RelaxedLoad | Flaw::StoreForMax => {
+                self.cell.compare_exchange(current, new, success, failure)
+            }
         }
         // loom would let a loser spin for ever; a real one loses only because another has won.
         .inspect_err(|_| loom::thread::yield_now())
     }
 
     fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
+        if self.flaw == Flaw::StoreForMax {
+            let before = self.cell.load(Ordering::Relaxed);
+            self.cell.store(floor, order);
+            return before;
+        }
         self.cell.fetch_max(floor, if self.flaw == Flaw::RelaxedWrite { Ordering::Relaxed } else { order })
     }
 }
@@ -139,12 +149,12 @@ pub fn explore(model: impl Fn() + Sync + Send + 'static) {
 /// # Panics
 ///
 /// If a thread panicked.
-pub fn race<A: 'static, B: 'static>(
-    bucket: &Arc<Bucket>,
-    first: impl FnOnce(&Bucket) -> A + 'static,
-    second: impl FnOnce(&Bucket) -> B + 'static,
+pub fn race<T: 'static, A: 'static, B: 'static>(
+    shared: &Arc<T>,
+    first: impl FnOnce(&T) -> A + 'static,
+    second: impl FnOnce(&T) -> B + 'static,
 ) -> (A, B) {
-    let (one, two) = (bucket.clone(), bucket.clone());
+    let (one, two) = (shared.clone(), shared.clone());
     let one = loom::thread::spawn(move || first(&one));
     let two = loom::thread::spawn(move || second(&two));
     match (one.join(), two.join()) {

@@ -3,6 +3,8 @@
 //! Times are in quarters of a token: a stamp turns over in 64, a call may write up to 32 above the horizon, and a
 //! full bucket's horizon is kept 16 below its stamp.
 
+#![allow(clippy::panic, reason = "a model fails by a panic")]
+
 use core::cell::Cell;
 use core::sync::atomic::Ordering;
 
@@ -136,6 +138,26 @@ pub fn look_vs_raise(flaws: Flaws) {
     });
 }
 
+/// One thread may be late to raise the horizon, until after another's jump: its raise changes nothing then.
+pub fn late_raise(flaws: Flaws) {
+    explore(move || {
+        let bucket = bucket(0, flaws);
+        assert_eq!(take(&bucket, 20, CAPACITY), CAPACITY);
+        // Three at 33, when the horizon is out of reach; and full at 130, when only a jump brings it near.
+        let (one, two) =
+            race(&bucket, |b| take(b, 33, 1), |b| (take(b, 33, 1), take(b, 130, CAPACITY), take(b, 130, 1)));
+        // The one's reading is so old that it may delay the refill, but it mints nothing.
+        let most = match (one, two) {
+            (_, (1, CAPACITY, 0)) => 1,
+            // It took by its late clock from the bucket that the other had just found full.
+            (1, (1, 0, 1)) => 3,
+            _ => panic!("{one} and {two:?} granted"),
+        };
+        let later = available(&bucket, 134);
+        assert!(later <= Some(most), "{one} and {two:?} granted, {later:?} left");
+    });
+}
+
 /// A thread takes all after a long idle time and again a little later, beside one that is refused or not by the same
 /// clock.
 pub fn twice_after_long_idle(flaws: Flaws, idle: u64) {
@@ -145,5 +167,44 @@ pub fn twice_after_long_idle(flaws: Flaws, idle: u64) {
             race(&bucket, move |b| take(b, idle, CAPACITY) + take(b, idle + 4, 1), move |b| take(b, idle, CAPACITY));
         assert!(one + two == CAPACITY + 1 || one + two == CAPACITY, "{one} and {two} granted");
         assert_eq!(one + two + available(&bucket, idle + 4).unwrap_or(99), CAPACITY + 1, "granted and left");
+    });
+}
+
+/// A reset and takes: the bucket is full once more, in one order or the other.
+pub fn reset_vs_acquire(flaws: Flaws) {
+    explore(move || {
+        let bucket = bucket(1, flaws);
+        let (reset, got) =
+            race(&bucket, |b| b.reset_at(0).is_ok(), |b| take(b, 0, 1) + take(b, 0, CAPACITY) + take(b, 0, CAPACITY));
+        assert!(reset, "two threads never contend so often");
+        let left = available(&bucket, 0).unwrap_or(99);
+        // The one that was there may be taken before the reset; what is taken after it is missing.
+        assert!(matches!((got, left), (1, 3 | 4) | (5, 0)), "{got} granted, {left} left");
+    });
+}
+
+/// Taking what there is, against taking all or nothing.
+pub fn acquire_up_to_vs_acquire(flaws: Flaws) {
+    explore(move || {
+        let bucket = bucket(3, flaws);
+        let up_to = |b: &crate::Bucket| b.acquire_up_to_at(0, 2).unwrap_or(99);
+        let (one, two) = race(&bucket, move |b| up_to(b) + up_to(b), |b| take(b, 0, 2));
+        assert_eq!(one + two, 3, "all three were taken once");
+        assert_eq!(available(&bucket, 0), Some(0), "left");
+    });
+}
+
+/// A permit that is dropped, against a take, after a long idle time.
+pub fn permit_drop_vs_acquire(flaws: Flaws, idle: u64) {
+    explore(move || {
+        let bucket = bucket(0, flaws);
+        let spend_one = move |b: &crate::Bucket| {
+            let Ok(mut permit) = b.try_acquire_permit_at(idle * QUARTER, 3) else { return 0 };
+            assert!(permit.spend(1).is_ok());
+            1
+        };
+        let (spent, got) = race(&bucket, spend_one, move |b| take(b, idle, 2));
+        assert!(spent == 1 || got == 2, "the first of them was granted");
+        assert_eq!(spent + got + available(&bucket, idle).unwrap_or(99), CAPACITY, "spent and left");
     });
 }

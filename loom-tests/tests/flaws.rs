@@ -1,6 +1,6 @@
 //! Every model that a flaw of the words must break: a model that passes with it proves nothing.
 
-use tollgate_loom_tests::{Flaw, Flaws, models};
+use tollgate_loom_tests::{Flaw, Flaws, models, pool_models};
 
 #[test]
 #[should_panic(expected = "granted")]
@@ -38,4 +38,89 @@ fn a_relaxed_load_of_the_horizon() {
 #[should_panic(expected = "saw")]
 fn a_relaxed_write_of_the_horizon() {
     models::look_vs_raise(Flaws::of_horizon(Flaw::RelaxedWrite));
+}
+
+/// A horizon that can fall to an earlier epoch's makes the bucket look full.
+#[test]
+#[should_panic(expected = "granted")]
+fn a_store_for_the_raise_of_the_horizon() {
+    models::late_raise(Flaws::of_horizon(Flaw::StoreForMax));
+}
+
+#[test]
+#[should_panic(expected = "claimed")]
+fn a_store_in_claim_vs_claim() {
+    pool_models::claim_vs_claim(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic(expected = "claimed and left")]
+fn a_store_in_claim_vs_refill() {
+    pool_models::claim_vs_refill(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic(expected = "found room")]
+fn a_store_in_refill_vs_refill() {
+    pool_models::refill_vs_refill(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic(expected = "all was taken once")]
+fn a_store_in_drain_vs_claim() {
+    pool_models::drain_vs_claim(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic(expected = "drained and left")]
+fn a_store_in_drain_vs_refill() {
+    pool_models::drain_vs_refill(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic]
+fn a_store_in_set_capacity_vs_claim() {
+    pool_models::set_capacity_vs_claim(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic]
+fn a_store_in_set_capacity_vs_refill() {
+    pool_models::set_capacity_vs_refill(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic(expected = "spent and left")]
+fn a_store_in_permit_drop_vs_claim() {
+    pool_models::permit_drop_vs_claim(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic(expected = "granted")]
+fn a_store_in_zero_word_vs_zero_word() {
+    pool_models::zero_word_vs_zero_word(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic(expected = "granted")]
+fn a_store_in_one_word_at_its_wrap() {
+    pool_models::one_word_at_its_wrap(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic]
+fn a_store_in_reset_vs_acquire() {
+    models::reset_vs_acquire(Flaws::of_state(Flaw::StoreForCas));
+}
+
+#[test]
+#[should_panic]
+fn a_store_in_acquire_up_to_vs_acquire() {
+    models::acquire_up_to_vs_acquire(Flaws::of_state(Flaw::StoreForCas));
+}
+
+#[test]
+#[should_panic]
+fn a_store_in_permit_drop_vs_acquire() {
+    models::permit_drop_vs_acquire(Flaws::of_state(Flaw::StoreForCas), 16);
 }

@@ -1,6 +1,6 @@
 //! Every model, with words as they should be.
 
-use tollgate_loom_tests::{Flaws, models};
+use tollgate_loom_tests::{Flaw, Flaws, models, pool_models};
 
 #[test]
 fn acquire_vs_acquire() {
@@ -70,8 +70,85 @@ fn look_vs_raise() {
 }
 
 #[test]
+fn late_raise() {
+    models::late_raise(Flaws::NONE);
+}
+
+#[test]
 fn twice_after_long_idle() {
     for idle in [32, 40, 48, 60, 63, 64, 70, 124, 128] {
         models::twice_after_long_idle(Flaws::NONE, idle);
     }
+}
+
+#[test]
+fn reset_vs_acquire() {
+    models::reset_vs_acquire(Flaws::NONE);
+}
+
+#[test]
+fn acquire_up_to_vs_acquire() {
+    models::acquire_up_to_vs_acquire(Flaws::NONE);
+}
+
+#[test]
+fn permit_drop_vs_acquire() {
+    for idle in [16, 40, 64, 70] {
+        models::permit_drop_vs_acquire(Flaws::NONE, idle);
+    }
+}
+
+#[test]
+fn claim_vs_claim() {
+    pool_models::claim_vs_claim(Flaw::None);
+}
+
+#[test]
+fn claim_vs_refill() {
+    pool_models::claim_vs_refill(Flaw::None);
+}
+
+#[test]
+fn refill_vs_refill() {
+    pool_models::refill_vs_refill(Flaw::None);
+}
+
+#[test]
+fn drain_vs_claim() {
+    pool_models::drain_vs_claim(Flaw::None);
+}
+
+#[test]
+fn drain_vs_refill() {
+    pool_models::drain_vs_refill(Flaw::None);
+}
+
+#[test]
+fn set_capacity_vs_claim() {
+    pool_models::set_capacity_vs_claim(Flaw::None);
+}
+
+#[test]
+fn set_capacity_vs_refill() {
+    pool_models::set_capacity_vs_refill(Flaw::None);
+}
+
+#[test]
+fn permit_drop_vs_claim() {
+    pool_models::permit_drop_vs_claim(Flaw::None);
+}
+
+#[test]
+fn zero_word_vs_zero_word() {
+    pool_models::zero_word_vs_zero_word(Flaw::None);
+}
+
+#[test]
+fn one_word_at_its_wrap() {
+    pool_models::one_word_at_its_wrap(Flaw::None);
+}
+
+#[test]
+fn counter_at_its_wrap() {
+    pool_models::counter_at_its_wrap(Flaw::None);
 }
