@@ -105,7 +105,9 @@ impl Scale {
         // that a clock can show are fewer by as much, and only damaged words saturate.
         let dividend = (tick as u128).saturating_mul((self.period_nanos as u128) << self.down);
         let divisor = (self.tokens as u128).wrapping_mul(NANOS as u128) << self.up;
-        dividend.div_ceil(divisor)
+        // Never 0: there is a token in a period. The optimiser does not know that, and would keep a panic.
+        let Some(quotient) = dividend.checked_div(divisor) else { return 0 };
+        quotient.wrapping_add((quotient.wrapping_mul(divisor) != dividend) as u128)
     }
 
     /// Tells whether both let tokens accrue at the same speed, for example 60 in a minute and 1 in a second.
