@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 30 } else { 20_000 }))]
 
         #[test]
         fn counts_are_converted_exactly(hertz in 1..=u32::MAX, count: u64, bits in 0..64_u32) {

@@ -69,7 +69,7 @@ impl<C, W> CompactTokenBucket<C, W> {
         Self::from_parts(quota.within(micros), OneWord(word), clock)
     }
 
-    /// Returns how long the bucket may be left alone, in whole microseconds.
+    /// Returns how long the bucket may be left alone, in whole microseconds, at most 2^64 − 1 of them.
     #[inline]
     #[must_use]
     pub const fn window(&self) -> Duration {

@@ -348,7 +348,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 30 } else { 20_000 }))]
 
         #[test]
         fn packing_keeps_the_state(tokens: u32, last in 0..1_u64 << 63, epoch: bool, below in 0..TURN) {

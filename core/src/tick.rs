@@ -250,7 +250,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 30 } else { 20_000 }))]
 
         #[test]
         fn ticks_are_exact(scale in scale(), micros in magnitude(53)) {

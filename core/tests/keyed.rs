@@ -58,6 +58,8 @@ fn full_buckets_make_room_and_others_do_not() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 10 } else { 1000 }, failure_persistence: None, ..ProptestConfig::default() })]
+
     /// With room for all, each key's bucket is a bucket; without, a grant is one that the key's own bucket would give.
     #[test]
     fn no_key_gets_more_than_its_own_bucket_would_give(

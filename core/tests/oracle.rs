@@ -12,7 +12,7 @@ use core::cell::Cell;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
-use ideal::{Ideal, count, magnitude, quota, whole};
+use ideal::{Ideal, config, count, magnitude, quota, whole};
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use proptest::prelude::*;
@@ -62,7 +62,7 @@ fn micros_to_fill(quota: &Quota) -> u128 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, max_local_rejects: 1_000_000, ..ProptestConfig::default() })]
+    #![proptest_config(config(20_000))]
 
     #[test]
     fn any_calls_at_any_times(

@@ -128,7 +128,7 @@ fn an_owner_with_jitter_loses_nothing() {
     let mut owner = Refiller::new(quota!(Quota::per_second(1_000_000)), 0);
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let (mut now, mut second) = (0_u64, 1);
-    while second <= 60 {
+    while second <= if cfg!(miri) { 1 } else { 60 } {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
@@ -162,6 +162,8 @@ fn owner_quota() -> &'static Quota {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 10 } else { 1000 }, failure_persistence: None, ..ProptestConfig::default() })]
+
     /// However often it is called, the owner has credited floor(rate × time), to a tick.
     #[test]
     fn an_owner_credits_rate_times_time(

@@ -9,6 +9,12 @@ use num_rational::BigRational;
 use proptest::prelude::*;
 use tollgate_core::Quota;
 
+/// Settings for a property test of this many cases, fewer under Miri.
+pub fn config(cases: u32) -> ProptestConfig {
+    let cases = if cfg!(miri) { 4 } else { cases };
+    ProptestConfig { cases, failure_persistence: None, max_local_rejects: 1_000_000, ..ProptestConfig::default() }
+}
+
 /// Any value of up to `bits` bits, all magnitudes alike.
 pub fn magnitude(bits: u32) -> impl Strategy<Value = u64> {
     (0..=bits).prop_flat_map(|bits| match bits {
