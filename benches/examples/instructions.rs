@@ -1,0 +1,44 @@
+//! Makes one kind of call a given number of times, for counting instructions: `instructions grant 1000`.
+//!
+//! The difference of two counts, divided by the difference of the calls, is what one call costs.
+
+#![allow(clippy::unwrap_used, reason = "a tool for measuring")]
+
+use std::hint::black_box;
+
+use tollgate_core::{AtomicTokenBucket, CompactTokenBucket, NoClock, Quota, TokenBucket, quota};
+
+const PLENTY: Quota = quota!(Quota::per_second(1_000_000), burst 1_000_000_000);
+const NOTHING: Quota = quota!(Quota::per_day(1));
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let (kind, calls) = (arguments.next().unwrap(), arguments.next().unwrap().parse::<u64>().unwrap());
+    let bucket = TokenBucket::new(PLENTY);
+    let empty = TokenBucket::new(NOTHING);
+    empty.try_acquire_at(0, 1).unwrap();
+    let compact = CompactTokenBucket::with_window(PLENTY, core::time::Duration::from_hours(1), NoClock);
+    let pool = AtomicTokenBucket::new(u64::MAX);
+
+    match kind.as_str() {
+        "nothing" => repeat(calls, |now| now),
+        "grant" => repeat(calls, |now| bucket.try_acquire_at(now, 1)),
+        "refuse" => repeat(calls, |now| empty.try_acquire_at(now, 1)),
+        "available" => repeat(calls, |now| bucket.available_at(now)),
+        "retry_after" => repeat(calls, |now| empty.retry_after_at(now, 1)),
+        "refund" => repeat(calls, |now| bucket.refund(u32::from(now == 0))),
+        "acquire_up_to" => repeat(calls, |now| bucket.acquire_up_to_at(now, 1)),
+        "reset" => repeat(calls, |now| bucket.reset_at(now)),
+        "compact grant" => repeat(calls, |now| compact.try_acquire_at(now, 1)),
+        "claim" => repeat(calls, |now| pool.claim(now & 1)),
+        "refill" => repeat(calls, |now| pool.refill(now & 1)),
+        other => panic!("no such call: {other}"),
+    }
+}
+
+/// Makes a call at each of as many microseconds.
+fn repeat<T>(calls: u64, mut call: impl FnMut(u64) -> T) {
+    for now in 0..calls {
+        black_box(call(black_box(1_000_000 + now)));
+    }
+}
