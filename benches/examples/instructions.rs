@@ -2,7 +2,7 @@
 //!
 //! The difference of two counts, divided by the difference of the calls, is what one call costs.
 
-#![allow(clippy::unwrap_used, reason = "a tool for measuring")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a tool for measuring")]
 
 use std::hint::black_box;
 

@@ -53,9 +53,8 @@ impl Count {
 /// output; ends when nobody listens any more.
 pub(crate) fn work(file: &Path, seconds: u64) -> Result<ExitCode, Failure> {
     let limiter = SharedRateLimiter::open(file)?;
-    let writing = |error| Failure::io("reporting", &error);
     let mut out = std::io::stdout();
-    writeln!(out, "ready").map_err(writing)?;
+    writeln!(out, "ready").map_err(|error| Failure::io("reporting", &error))?;
     let mut go = String::new();
     std::io::stdin().read_line(&mut go).map_err(|error| Failure::io("waiting for the start", &error))?;
 
@@ -78,7 +77,9 @@ pub(crate) fn work(file: &Path, seconds: u64) -> Result<ExitCode, Failure> {
             }
             now = MachineClock.now_micros();
         }
-        writeln!(out, "{}", count.line()).map_err(writing)?;
+        if writeln!(out, "{}", count.line()).is_err() {
+            return Ok(ExitCode::FAILURE);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::json;
-use tollgate::SharedRateLimiter;
+use tollgate::{Clock, MachineClock, SharedRateLimiter};
 
 use crate::args::Limit;
 use crate::exit::{Failure, NOT_IN_TIME, refused};
@@ -15,9 +15,11 @@ pub(crate) fn show(limit: &Limit, as_json: bool) -> Result<ExitCode, Failure> {
     let limiter = SharedRateLimiter::open(&limit.file)?;
     let quota = limiter.quota();
     let refused = |error| refused(&limit.file, &error, NOT_IN_TIME);
-    let available = limiter.available().map_err(refused)?;
-    let next = limiter.retry_after(available.saturating_add(1).min(quota.capacity())).map_err(refused)?;
-    let full = limiter.retry_after(quota.capacity()).map_err(refused)?;
+    // One reading of the clock, so that the figures agree.
+    let now = MachineClock.now_micros();
+    let available = limiter.available_at(now).map_err(refused)?;
+    let next = limiter.retry_after_at(now, available.saturating_add(1).min(quota.capacity())).map_err(refused)?;
+    let full = limiter.retry_after_at(now, quota.capacity()).map_err(refused)?;
 
     let text = if as_json {
         let object = json!({

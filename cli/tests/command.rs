@@ -266,6 +266,12 @@ fn show_says_what_is_there_and_when_more_comes() {
     assert!(text.contains("rate        2 per 86400s\nburst       10\navailable   6\nnext token  in 43"), "{text}");
     assert_eq!(code(&place.tollgate("take", "--no-wait --cost 6")), 0);
     assert_eq!(place.show()["available"], 0);
+
+    // One token short of full, both times are that of the last token.
+    let place = Place::new();
+    place.empty();
+    let shown = place.show();
+    assert_eq!(shown["next_token_us"], shown["full_us"]);
 }
 
 /// Waits until the process handles signals, which it does before it waits for tokens.

@@ -160,6 +160,17 @@ impl SharedRateLimiter {
         self.bucket.try_acquire(n)
     }
 
+    /// Takes as [`try_acquire`](Self::try_acquire) does, at the time `now`, in microseconds of [`MachineClock`]: one
+    /// reading for several calls.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_acquire`](Self::try_acquire).
+    #[inline]
+    pub fn try_acquire_at(&self, now: u64, n: u32) -> Result<u32, TryAcquireError> {
+        self.bucket.try_acquire_at(now, n)
+    }
+
     /// Takes `n` tokens, sleeping until they are there; returns how many remain.
     ///
     /// # Errors
@@ -217,6 +228,15 @@ impl SharedRateLimiter {
         self.bucket.available()
     }
 
+    /// Returns how many tokens are there at the time `now`, in microseconds of [`MachineClock`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`available`](Self::available).
+    pub fn available_at(&self, now: u64) -> Result<u32, TryAcquireError> {
+        self.bucket.available_at(now)
+    }
+
     /// Returns the shortest wait after which [`try_acquire(n)`](Self::try_acquire) can succeed: zero if it can now.
     ///
     /// # Errors
@@ -225,6 +245,15 @@ impl SharedRateLimiter {
     /// [`available`](Self::available).
     pub fn retry_after(&self, n: u32) -> Result<Duration, TryAcquireError> {
         self.bucket.retry_after(n)
+    }
+
+    /// Returns the same wait from the time `now`, in microseconds of [`MachineClock`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`retry_after`](Self::retry_after).
+    pub fn retry_after_at(&self, now: u64, n: u32) -> Result<Duration, TryAcquireError> {
+        self.bucket.retry_after_at(now, n)
     }
 }
 
@@ -251,11 +280,11 @@ mod tests {
         }
 
         fn take(&mut self, now: u64, n: u32) -> Outcome {
-            self.limiter.bucket.try_acquire_at(now, n).into()
+            self.limiter.try_acquire_at(now, n).into()
         }
 
         fn available(&mut self, now: u64) -> u32 {
-            self.limiter.bucket.available_at(now).unwrap()
+            self.limiter.available_at(now).unwrap()
         }
 
         fn refund(&mut self, n: u32) {

@@ -1,0 +1,82 @@
+//! The calls that read a clock, by a manual one and by a hardware counter.
+
+#![allow(clippy::unwrap_used, clippy::arithmetic_side_effects, reason = "a test")]
+
+use core::cell::Cell;
+use core::time::Duration;
+
+use tollgate_core::{Clock, CompactTokenBucket, Counter, CounterClock, ManualClock, Quota, TokenBucket, quota};
+
+const QUOTA: Quota = quota!(Quota::per_second(10), burst 3);
+
+#[test]
+fn each_call_reads_the_clock() {
+    let clock = ManualClock::new();
+    let bucket = TokenBucket::with_clock(QUOTA, &clock);
+    let compact = CompactTokenBucket::with_window(QUOTA, Duration::from_mins(1), &clock);
+    assert_eq!((bucket.available(), compact.available()), (Ok(3), Ok(3)));
+    assert_eq!((bucket.try_acquire(2), compact.try_acquire(2)), (Ok(1), Ok(1)));
+    assert_eq!(
+        (bucket.retry_after(2), compact.retry_after(2)),
+        (Ok(Duration::from_millis(100)), Ok(Duration::from_millis(100)))
+    );
+    clock.advance(Duration::from_millis(100));
+    assert_eq!((bucket.available(), compact.available()), (Ok(2), Ok(2)));
+    assert_eq!((bucket.acquire_up_to(1), compact.acquire_up_to(1)), (Ok(1), Ok(1)));
+    assert_eq!((bucket.drain(), compact.drain()), (Ok(1), Ok(1)));
+    assert_eq!((bucket.reset(), compact.reset()), (Ok(()), Ok(())));
+    assert_eq!((bucket.drain(), compact.drain()), (Ok(3), Ok(3)));
+    clock.advance(Duration::from_millis(200));
+    drop(bucket.try_acquire_permit(2).unwrap());
+    drop(compact.try_acquire_permit(2).unwrap());
+    assert_eq!((bucket.available(), compact.available()), (Ok(2), Ok(2)));
+    assert!(bucket.try_acquire_permit(3).is_err());
+}
+
+#[test]
+fn a_manual_clock_moves_as_told() {
+    let clock = ManualClock::default();
+    clock.set_micros(7);
+    clock.advance(Duration::from_nanos(2999));
+    assert_eq!(clock.now_micros(), 9, "whole microseconds");
+    clock.advance(Duration::MAX);
+    assert_eq!(clock.now_micros(), u64::MAX, "up to the largest");
+    clock.set_micros(0);
+    assert_eq!((&clock).now_micros(), 0);
+}
+
+/// A counter of 24 bits at 16 MHz, read once in each of several turns, up and down.
+#[test]
+fn a_counter_goes_on_over_its_wraps() {
+    let timer = Counter::new(24, 16_000_000).unwrap();
+    assert_eq!(timer.max_gap(), Duration::from_micros(983_040));
+    let shown = Cell::new(0_u32);
+    let up = CounterClock::new(timer, || shown.get());
+    let down = CounterClock::new(timer, || !(0xff_ffff - shown.get()));
+    let mut count = 0_u64;
+    for step in [1, 16, 15_728_640, 15_000_000, 1, 0, 8_388_608, 15_728_640, 15_728_639] {
+        count += step;
+        shown.set(u32::try_from(count & 0xff_ffff).unwrap());
+        assert_eq!(up.now_micros(), count / 16);
+        assert_eq!(down.now_micros(), count / 16);
+    }
+    // Older than the last reading, by up to a sixteenth of a turn: the time stands still.
+    shown.set(u32::try_from((count - 1_048_000) & 0xff_ffff).unwrap());
+    assert_eq!(up.now_micros(), count / 16);
+    assert_eq!(up.counter().max_gap(), timer.max_gap());
+}
+
+#[test]
+fn errors_say_what_is_in_range() {
+    let error = Counter::new(40, 16_000_000).unwrap_err();
+    assert_eq!(error.to_string(), "a counter of 40 bits at 16000000 Hz; it must have 8 to 32 bits, and 1 Hz or more");
+    let bucket = TokenBucket::new(QUOTA);
+    bucket.try_acquire_at(0, 3).unwrap();
+    let texts = [
+        (bucket.try_acquire_at(0, 2), "not enough tokens: 2 requested, 0 available; retry after 200ms"),
+        (bucket.try_acquire_at(0, 4), "4 requested, but the bucket never holds more than 3"),
+    ];
+    for (answer, text) in texts {
+        assert_eq!(answer.unwrap_err().to_string(), text);
+    }
+}
