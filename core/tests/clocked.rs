@@ -42,7 +42,8 @@ fn a_manual_clock_moves_as_told() {
     clock.advance(Duration::MAX);
     assert_eq!(clock.now_micros(), u64::MAX, "up to the largest");
     clock.set_micros(0);
-    assert_eq!((&clock).now_micros(), 0);
+    let borrowed: &dyn Clock = &clock;
+    assert_eq!(borrowed.now_micros(), 0);
 }
 
 /// A counter of 24 bits at 16 MHz, read once in each of several turns, up and down.

@@ -10,9 +10,9 @@ use core::time::Duration;
 use tollgate_core::{Quota, State};
 
 /// All capacities, rates and periods, in microseconds, up to these.
-const CAPACITY: u32 = 4;
-const TOKENS: u32 = 5;
-const PERIOD: u64 = 7;
+const CAPACITY: u32 = if cfg!(miri) { 2 } else { 4 };
+const TOKENS: u32 = if cfg!(miri) { 2 } else { 5 };
+const PERIOD: u64 = if cfg!(miri) { 3 } else { 7 };
 /// Start times and elapsed times up to this, in microseconds.
 const TIME: u64 = if cfg!(miri) { 3 } else { 24 };
 
