@@ -24,7 +24,7 @@ fn each_key_has_its_own_bucket() {
     ));
     buckets.refund(&"a", 1);
     buckets.refund(&"nobody", 1);
-    assert_eq!(buckets.available_at(0, &"a"), 1);
+    assert_eq!((buckets.available_at(0, &"a"), buckets.available_at(0, &"b")), (1, 2), "to the one alone");
     assert_eq!(buckets.available_at(100_000, &"a"), 2);
     assert_eq!(buckets.available_at(0, &"nobody"), 3);
 }

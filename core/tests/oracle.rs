@@ -6,12 +6,14 @@
 
 #![allow(clippy::unwrap_used, clippy::arithmetic_side_effects, reason = "a test")]
 
+mod counted;
 mod ideal;
 
 use core::cell::Cell;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 
+use counted::Counted;
 use ideal::{Ideal, config, count, magnitude, quota, whole};
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -182,28 +184,6 @@ fn the_oracle_is_exact_where_a_tick_divides_the_microsecond() {
     let ideal = Ideal::new(&Quota::per_second(1024).unwrap(), 0, 0);
     assert_eq!(ideal.level(15_625), whole(16));
     assert_eq!(ideal.level(2_000_000).to_u32(), Some(1024));
-}
-
-/// A word that counts what is written to it, successful or not.
-struct Counted<'a> {
-    word: DefaultWord,
-    writes: &'a Cell<u32>,
-}
-
-impl Word for Counted<'_> {
-    fn load(&self, order: Ordering) -> u64 {
-        self.word.load(order)
-    }
-
-    fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
-        self.writes.set(self.writes.get() + 1);
-        self.word.compare_exchange(current, new, success, failure)
-    }
-
-    fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
-        self.writes.set(self.writes.get() + 1);
-        self.word.fetch_max(floor, order)
-    }
 }
 
 #[test]

@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::arithmetic_side_effects, reason = "a test")]
 
+mod counted;
+
+use core::cell::Cell;
 use core::time::Duration;
 
+use counted::Counted;
 use proptest::prelude::*;
 use tollgate_core::{AtomicTokenBucket, ExceedsPermit, Quota, Refiller, TokenBucket, TryAcquireError, quota};
 
@@ -35,6 +39,18 @@ fn extremes_neither_wrap_nor_panic() {
 
     let none = AtomicTokenBucket::new(0);
     assert_eq!((none.claim(0), none.claim(1), none.refill(5), none.drain()), (Some(0), None, 0, 0));
+}
+
+#[test]
+fn calls_that_change_nothing_write_nothing() {
+    let writes = Cell::new(0);
+    let word = |value| Counted { word: tollgate_core::DefaultWord::new(value), writes: &writes };
+    let pool = AtomicTokenBucket::over(word(10), word(10));
+    assert_eq!((pool.claim(0), pool.refill(3), pool.available()), (Some(0), 0, 10));
+    assert_eq!(writes.get(), 0);
+    assert_eq!((pool.drain(), writes.get()), (10, 1));
+    assert_eq!((pool.claim(4), pool.claim(0), pool.drain(), pool.refill(0)), (None, Some(0), 0, 0));
+    assert_eq!(writes.get(), 1);
 }
 
 #[test]
