@@ -80,6 +80,7 @@ extern "C" fn _start() -> ! {
     }
 }
 
+// SAFETY: the signature can't be wrong, since no program that has the function is ever linked.
 unsafe extern "C" {
     safe fn a_panic_can_be_reached() -> !;
 }
