@@ -37,7 +37,8 @@ pub(crate) fn run(take: &Cost, command: &[OsString]) -> Result<ExitCode, Failure
 pub(crate) fn take(take: &Cost) -> Result<ExitCode, Failure> {
     let limiter = limiter(take)?;
     let phases = start()?;
-    let _phase = acquire(&limiter, take, &phases)?;
+    // From here on a signal is too late to say that nothing was taken.
+    *acquire(&limiter, take, &phases)? = Phase::Running(None);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -13,8 +13,8 @@ use signal_hook::iterator::Signals;
 pub(crate) enum Phase {
     /// Nothing is taken: it ends this process, with 128 + its number.
     Waiting,
-    /// The tokens are taken and a child runs. SIGTERM and SIGHUP are passed on to it. SIGINT and SIGQUIT are not: a
-    /// terminal sends them to both, and the child decides.
+    /// The tokens are taken, and a child runs if there is one. SIGTERM and SIGHUP are passed on to it. SIGINT and
+    /// SIGQUIT are not: a terminal sends them to both, and the child decides.
     Running(Option<OwnedFd>),
 }
 

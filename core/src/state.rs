@@ -46,8 +46,8 @@ const EPOCH: u32 = 1 << 31;
 /// ```
 ///
 /// The stamp is the low part of the tick; the horizon, in the second word, tells the rest. The epoch changes with
-/// each jump of the horizon, so that a word from before the jump is never met again after it. The fraction of a token
-/// that has accrued is the time since the tick: it is never dropped.
+/// each jump of the horizon, so that a word from before a jump is not met again before the next. The fraction of a
+/// token that has accrued is the time since the tick: it is never dropped.
 ///
 /// # Examples
 ///

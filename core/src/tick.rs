@@ -13,8 +13,8 @@
 //! Time becomes ticks without a division, exactly: the ratio a/b of ticks to microseconds is kept as the
 //! reciprocal ceil(2^128 · a / (1024·b)), and `floor(time · a / b)` is the upper part of one product with it.
 //! (Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994.) The product errs by
-//! less than 1024 · 2^53 / 2^128 = 2^-65 upwards; the exact quotient is a multiple of 1/b, and b < 2^62, so no
-//! integer lies between the two.
+//! less than 1024 · 2^53 / 2^128 = 2^-65 upwards; the exact quotient is a multiple of 1/b, and b < 2^62, or
+//! below 2^65 for a scale that a stamp must do with without a horizon; so no integer lies between the two.
 
 use crate::MAX_MICROS;
 use crate::state::IDLE;
@@ -244,6 +244,13 @@ mod tests {
         })
     }
 
+    /// A scale for a stamp with a horizon, or for one without.
+    fn any_scale() -> impl Strategy<Value = Scale> {
+        (scale(), magnitude(32), magnitude(53), any::<bool>()).prop_map(|(scale, capacity, micros, alone)| {
+            if alone { scale.within(u32::try_from(capacity).unwrap(), micros) } else { scale }
+        })
+    }
+
     /// a·numerator and b·denominator of ticks in microseconds.
     fn ratio(scale: Scale) -> (BigUint, BigUint) {
         ((BigUint::from(scale.tokens) * NANOS) << scale.up, BigUint::from(scale.period_nanos) << scale.down)
@@ -253,14 +260,15 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 30 } else { 20_000 }))]
 
         #[test]
-        fn ticks_are_exact(scale in scale(), micros in magnitude(53)) {
+        fn ticks_are_exact(scale in any_scale(), micros in magnitude(53)) {
             let (a, b) = ratio(scale);
+            prop_assert!(b < BigUint::from(1_u8) << 65_u8);
             prop_assert_eq!(BigUint::from(Ticks::new(scale).tick(micros)), BigUint::from(micros) * a / b);
         }
 
         /// Where the quotient is a whole number, or just below one, rounding would show first.
         #[test]
-        fn ticks_are_exact_at_their_edges(scale in scale(), tick in magnitude(63)) {
+        fn ticks_are_exact_at_their_edges(scale in any_scale(), tick in magnitude(63)) {
             let (a, b) = ratio(scale);
             let first = (BigUint::from(tick) * &b).div_ceil_by(&a);
             if let Ok(first) = u64::try_from(&first) && first <= MAX_MICROS {
@@ -282,7 +290,7 @@ mod tests {
         }
 
         #[test]
-        fn a_reading_of_a_full_bucket_is_at_most_a_microsecond_early(scale in scale(), micros in magnitude(53)) {
+        fn a_reading_of_a_full_bucket_is_at_most_a_microsecond_early(scale in any_scale(), micros in magnitude(53)) {
             let (a, b) = ratio(scale);
             let moment = Ticks::new(scale).moment(micros);
             let full = BigUint::from(moment.full) * b;

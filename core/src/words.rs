@@ -32,8 +32,8 @@ use crate::{DefaultWord, Memory, Moment, Quota, State, TryAcquireError, Word};
 /// Everything that the users of one bucket share: 16 bytes.
 ///
 /// ```text
-/// offset 0   state    tokens and the low 32 bits of the last refill's tick, packed (see State)
-/// offset 8   horizon  a tick at or below the last refill's, which tells the stamp's turns apart
+/// offset 0   state    tokens, an epoch, and the low 31 bits of the last refill's tick (see State)
+/// offset 8   horizon  a tick at or below the last refill's, which tells the stamp's turns apart, and its epoch
 /// ```
 ///
 /// The pair is aligned to its size, so that a call on a bucket that owns it touches one cache line. See to the same

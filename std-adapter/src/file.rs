@@ -11,7 +11,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, fallocate, fstat, linkat};
@@ -90,7 +90,8 @@ pub(crate) fn open(path: &Path) -> Result<(File, Header), FileError> {
         Err(error) => return Err(FileError::io("opening", path, error)),
     };
     let reading = |error: io::Error| FileError::io("reading", path, error);
-    let kind = FileType::from_raw_mode(fstat(&file).map_err(|error| reading(error.into()))?.st_mode);
+    let status = fstat(&file).map_err(|error| reading(error.into()))?;
+    let kind = FileType::from_raw_mode(status.st_mode);
     if kind != FileType::RegularFile {
         return Err(not_a_file(match kind {
             FileType::Fifo => "a named pipe",
@@ -98,8 +99,8 @@ pub(crate) fn open(path: &Path) -> Result<(File, Header), FileError> {
             _ => "something else",
         }));
     }
-    let length = file.metadata().map_err(reading)?.size();
-    if length != LENGTH as u64 {
+    let length = status.st_size;
+    if usize::try_from(length) != Ok(LENGTH) {
         let found = format!("it has {length} bytes, not {LENGTH}");
         return Err(FileError::NotALimiter { path: path.to_owned(), found });
     }
@@ -111,6 +112,8 @@ pub(crate) fn open(path: &Path) -> Result<(File, Header), FileError> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     type Create = fn(&Path, &Page) -> Result<File, FileError>;
