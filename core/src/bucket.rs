@@ -208,7 +208,7 @@ impl<C: Clock, M: Memory> TokenBucket<C, M> {
     /// [`try_acquire`](Self::try_acquire).
     #[inline]
     pub fn available(&self) -> Result<u32, TryAcquireError> {
-        self.look(|| self.clock.now_micros(), |state, _| state.tokens())
+        Ok(self.look(|| self.clock.now_micros())?.0.tokens())
     }
 
     /// Returns the shortest wait after which [`try_acquire(n)`](Self::try_acquire) can succeed: zero if it can now.
@@ -287,7 +287,7 @@ impl<C, M: Memory> TokenBucket<C, M> {
     /// As for [`available`](Self::available).
     #[inline]
     pub fn available_at(&self, now: u64) -> Result<u32, TryAcquireError> {
-        self.look(|| now, |state, _| state.tokens())
+        Ok(self.look(|| now)?.0.tokens())
     }
 
     /// Returns the shortest wait from the time `now`, in microseconds. Otherwise [`retry_after`](Self::retry_after).
@@ -325,41 +325,43 @@ impl<C, M: Memory> TokenBucket<C, M> {
     /// ```
     #[inline]
     pub fn refund(&self, n: u32) -> Result<(), TryAcquireError> {
-        self.memory.refund(&self.quota, n)
+        Ok(self.memory.refund(&self.quota, n)?)
     }
 
-    #[inline]
+    #[inline(always)]
     fn acquire_with(&self, clock: impl Fn() -> u64, n: u32) -> Result<u32, TryAcquireError> {
         self.quota.check(n)?;
-        self.memory.transact(&self.quota, clock, |state, now| match state.take(n) {
-            Some(next) if n > 0 => (Some(next), Ok(next.tokens())),
-            Some(_) => (None, Ok(state.tokens())),
-            None => (None, Err(state.refusal(&self.quota, now, n))),
-        })?
+        let take = move |state: State, _| if n > 0 { state.take(n) } else { None };
+        let (state, now) = self.memory.transact(&self.quota, clock, take)?;
+        match state.take(n) {
+            Some(left) => Ok(left.tokens()),
+            None => Err(state.refusal(&self.quota, now, n)),
+        }
     }
 
     #[inline]
     fn acquire_up_to_with(&self, clock: impl Fn() -> u64, n: u32) -> Result<u32, TryAcquireError> {
-        self.memory.transact(&self.quota, clock, |state, _| {
-            let granted = n.min(state.tokens());
-            (state.take(granted).filter(|_| granted > 0), granted)
-        })
+        let granted = move |state: State| n.min(state.tokens());
+        let take = move |state, _| if granted(state) > 0 { state.take(granted(state)) } else { None };
+        Ok(granted(self.memory.transact(&self.quota, clock, take)?.0))
     }
 
     #[inline]
     fn reset_with(&self, clock: impl Fn() -> u64) -> Result<(), TryAcquireError> {
-        self.memory.transact(&self.quota, clock, |state, now| (Some(state.reset(&self.quota, now)), ()))
+        self.memory.transact(&self.quota, clock, |state, now| Some(state.reset(&self.quota, now)))?;
+        Ok(())
     }
 
     #[inline]
     fn wait_with(&self, clock: impl Fn() -> u64, n: u32) -> Result<Duration, TryAcquireError> {
         self.quota.check(n)?;
-        self.look(clock, |state, now| state.wait(&self.quota, now, n).duration())
+        let (state, now) = self.look(clock)?;
+        Ok(state.wait(&self.quota, now, n).duration())
     }
 
     #[inline]
-    fn look<T>(&self, clock: impl Fn() -> u64, read: impl Fn(State, Moment) -> T) -> Result<T, TryAcquireError> {
-        self.memory.transact(&self.quota, clock, |state, now| (None, read(state, now)))
+    fn look(&self, clock: impl Fn() -> u64) -> Result<(State, Moment), TryAcquireError> {
+        Ok(self.memory.transact(&self.quota, clock, |_, _| None)?)
     }
 }
 

@@ -15,15 +15,35 @@ pub trait Memory: Sealed {}
 
 /// The operations of a [`Memory`].
 pub(crate) trait Sealed {
-    /// Reads the state, refills it to the time of the clock, lets `decide` answer, and publishes the state that comes
-    /// with the answer, if any. Reads the clock once.
-    fn transact<T>(
+    /// Refills the state to the time of the clock, and publishes what `decide` makes of that, if anything. Returns the
+    /// state that `decide` was given at last.
+    fn transact(
         &self,
         quota: &Quota,
         clock: impl Fn() -> u64,
-        decide: impl Fn(State, Moment) -> (Option<State>, T),
-    ) -> Result<T, TryAcquireError>;
+        decide: impl Fn(State, Moment) -> Option<State>,
+    ) -> Result<(State, Moment), Miss>;
 
     /// Gives `n` tokens back.
-    fn refund(&self, quota: &Quota, n: u32) -> Result<(), TryAcquireError>;
+    fn refund(&self, quota: &Quota, n: u32) -> Result<(), Miss>;
+}
+
+/// Why an attempt came to nothing.
+pub(crate) enum Miss {
+    /// Another call has changed the words.
+    Overtaken,
+    /// The horizon is too far back for a state at this time, or a jump is half done.
+    Unsettled,
+    /// The state word is zero.
+    Uninitialized,
+}
+
+impl From<Miss> for TryAcquireError {
+    #[inline]
+    fn from(miss: Miss) -> Self {
+        match miss {
+            Miss::Overtaken | Miss::Unsettled => Self::Contended,
+            Miss::Uninitialized => Self::Uninitialized,
+        }
+    }
 }

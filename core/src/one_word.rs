@@ -3,9 +3,9 @@
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 
-use crate::memory::{MAX_ATTEMPTS, Sealed};
+use crate::memory::{MAX_ATTEMPTS, Miss, Sealed};
 use crate::state::IDLE;
-use crate::{DefaultWord, Memory, Moment, NoClock, Quota, State, TokenBucket, TryAcquireError, Word};
+use crate::{DefaultWord, Memory, Moment, NoClock, Quota, State, TokenBucket, Word};
 
 /// The one word of a [`CompactTokenBucket`]: 8 bytes, tokens and the low 32 bits of the tick of the last refill.
 ///
@@ -84,29 +84,28 @@ impl<W: Word> Memory for OneWord<W> {}
 /// All is Relaxed: there is one word, and the order of its changes is all that counts.
 impl<W: Word> Sealed for OneWord<W> {
     #[inline]
-    fn transact<T>(
+    fn transact(
         &self,
         quota: &Quota,
         clock: impl Fn() -> u64,
-        decide: impl Fn(State, Moment) -> (Option<State>, T),
-    ) -> Result<T, TryAcquireError> {
-        let mut reading = None;
+        decide: impl Fn(State, Moment) -> Option<State>,
+    ) -> Result<(State, Moment), Miss> {
         for _ in 0..MAX_ATTEMPTS {
             let word = self.0.load(Relaxed);
-            // After the word is read, so that the clock is not behind it; once, since a call happens at one time.
-            let now = *reading.get_or_insert_with(|| quota.moment(clock()));
+            // After the word, at each attempt, so that the clock is not behind whoever wrote it.
+            let now = quota.moment(clock());
             let stored = State::unpack_alone(word, now).unwrap_or(State::new(quota, u32::MAX, now));
-            let (next, answer) = decide(stored.refill(quota, now), now);
-            let Some(next) = next else { return Ok(answer) };
+            let state = stored.refill(quota, now);
+            let Some(next) = decide(state, now) else { return Ok((state, now)) };
             if self.0.compare_exchange(word, next.pack_alone(), Relaxed, Relaxed).is_ok() {
-                return Ok(answer);
+                return Ok((state, now));
             }
         }
-        Err(TryAcquireError::Contended)
+        Err(Miss::Overtaken)
     }
 
     #[inline]
-    fn refund(&self, quota: &Quota, n: u32) -> Result<(), TryAcquireError> {
+    fn refund(&self, quota: &Quota, n: u32) -> Result<(), Miss> {
         for _ in 0..MAX_ATTEMPTS {
             let word = self.0.load(Relaxed);
             // A bucket that nobody has used is full.
@@ -115,7 +114,7 @@ impl<W: Word> Sealed for OneWord<W> {
                 return Ok(());
             }
         }
-        Err(TryAcquireError::Contended)
+        Err(Miss::Overtaken)
     }
 }
 

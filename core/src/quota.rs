@@ -154,11 +154,17 @@ impl Quota {
     }
 
     /// Converts a reading of the clock, in microseconds, for the transitions of [`State`](crate::State). Two
-    /// multiplications; four if a tick of this quota is longer than a microsecond.
+    /// multiplications.
     #[inline]
     #[must_use]
     pub const fn moment(&self, micros: u64) -> Moment {
         self.ticks.moment(micros)
+    }
+
+    /// The tick from which a bucket that is full at `now` counts again.
+    #[inline]
+    pub(crate) const fn full_from(&self, now: Moment) -> u64 {
+        self.ticks.full_from(now)
     }
 
     /// Refuses what no bucket of this quota ever holds.

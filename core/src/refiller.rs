@@ -35,7 +35,7 @@ impl Refiller {
     #[inline]
     #[must_use]
     pub const fn new(quota: Quota, now: u64) -> Self {
-        Self { quota, last: quota.moment(now).full }
+        Self { quota, last: quota.full_from(quota.moment(now)) }
     }
 
     /// Returns the whole tokens that have accrued until the time `now`, in microseconds, and counts on from there. A

@@ -11,8 +11,8 @@ use crate::{Moment, Quota, TryAcquireError};
 /// Hides a pattern that no bucket reaches by the clock's first tick, so that a word of zeros is none.
 ///
 /// The token half is complemented: only a bucket that holds 2^32 − 1 tokens could be all zeros. The stamp half is an
-/// arbitrary even number, far from the first ticks of a clock.
-const MASK: u64 = 0xffff_ffff_5c1e_a7b2;
+/// arbitrary multiple of 4, far from the first ticks of a clock.
+const MASK: u64 = 0xffff_ffff_5c1e_a7b4;
 
 /// The token half of a word.
 const TOKENS: u64 = 0xffff_ffff_0000_0000;
@@ -23,9 +23,6 @@ pub(crate) const SLACK: u64 = 1 << 29;
 /// How far past the horizon a call may still write, in ticks: half of a stamp's turn.
 pub(crate) const REACH: u64 = 2 * SLACK;
 
-/// The ticks after which a stamp comes round.
-const TURN: u64 = 4 * SLACK;
-
 /// How long ago a stamp without a horizon may be, in ticks: all of its turn of 2^32 but a sixteenth.
 pub(crate) const WINDOW: u64 = 15 << 28;
 
@@ -33,16 +30,13 @@ pub(crate) const WINDOW: u64 = 15 << 28;
 /// call that set it, and that is at most the time to fill.
 pub(crate) const IDLE: u64 = WINDOW - FILL_TICKS;
 
-/// The bit of the stamp half that tells one epoch from the next.
-const EPOCH: u32 = 1 << 31;
-
 /// What a bucket holds: whole tokens, and the tick up to which time has been turned into tokens.
 ///
 /// ```text
-///  63            32  31   30           0
-/// +----------------+-----+--------------+
-/// |     tokens     |epoch|    stamp     |   XOR a constant, so that no state is all zeros
-/// +----------------+-----+--------------+
+///  63            32  31           1   0
+/// +----------------+--------------+-----+
+/// |     tokens     |    stamp     |epoch|   XOR a constant, so that no state is all zeros
+/// +----------------+--------------+-----+
 /// ```
 ///
 /// The stamp is the low part of the tick; the horizon, in the second word, tells the rest. The epoch changes with
@@ -69,13 +63,12 @@ const EPOCH: u32 = 1 << 31;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct State {
     tokens: u32,
-    /// The tick of the last refill: at most 2^63.
-    last: u64,
-    /// Which of two successive jumps of the horizon the state comes after.
-    epoch: bool,
+    /// The tick of the last refill.
+    last: Mark,
 }
 
-/// A tick at or below the last refill's, and the epoch that it belongs to.
+/// A tick below 2^63, and which of two successive jumps of the horizon it comes after. As a word it is a horizon, and
+/// its lower half is the stamp of a state.
 ///
 /// ```text
 ///  63                        1   0
@@ -84,18 +77,28 @@ pub struct State {
 /// +---------------------------+-----+
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Horizon {
-    pub(crate) tick: u64,
-    pub(crate) epoch: bool,
-}
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub(crate) struct Mark(pub(crate) u64);
 
-impl Horizon {
-    pub(crate) const fn unpack(word: u64) -> Self {
-        Self { tick: word >> 1, epoch: word & 1 == 1 }
+impl Mark {
+    pub(crate) const fn new(tick: u64, epoch: bool) -> Self {
+        Self((tick << 1) | epoch as u64)
     }
 
-    pub(crate) const fn pack(self) -> u64 {
-        (self.tick << 1) | self.epoch as u64
+    #[inline]
+    pub(crate) const fn tick(self) -> u64 {
+        self.0 >> 1
+    }
+
+    #[inline]
+    pub(crate) const fn epoch(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    /// The same epoch, `ticks` later.
+    #[inline]
+    const fn after(self, ticks: u64) -> Self {
+        Self(self.0.wrapping_add(ticks << 1))
     }
 }
 
@@ -104,20 +107,20 @@ impl State {
     #[inline]
     #[must_use]
     pub const fn new(quota: &Quota, tokens: u32, now: Moment) -> Self {
-        Self { tokens: at_most(tokens, quota.capacity()), last: now.full, epoch: false }
+        Self { tokens: at_most(tokens, quota.capacity()), last: Mark::new(quota.full_from(now), false) }
     }
 
     /// Makes the state of a bucket that was full when the clock showed 0.
     #[inline]
     #[must_use]
     pub const fn full(quota: &Quota) -> Self {
-        Self { tokens: quota.capacity(), last: 0, epoch: false }
+        Self { tokens: quota.capacity(), last: Mark::new(0, false) }
     }
 
     /// Makes the state of a full bucket that starts the epoch after `horizon`'s. `last` is the tick from which it
     /// counts.
-    pub(crate) const fn next_epoch(quota: &Quota, last: u64, horizon: Horizon) -> Self {
-        Self { tokens: quota.capacity(), last, epoch: !horizon.epoch }
+    pub(crate) const fn next_epoch(quota: &Quota, last: u64, horizon: Mark) -> Self {
+        Self { tokens: quota.capacity(), last: Mark::new(last, !horizon.epoch()) }
     }
 
     /// Reads a state word with the horizon that was there before and after it; `None` if the word is zero, which is
@@ -126,15 +129,23 @@ impl State {
     /// A state of another epoch than the horizon's is full, and somebody is about to raise the horizon: its tick is
     /// not known yet. It is full at the horizon's, and at any other.
     #[inline]
-    pub(crate) const fn unpack(word: u64, horizon: Horizon) -> Option<Self> {
+    pub(crate) const fn unpack(word: u64, horizon: Mark) -> Option<Self> {
         if word == 0 {
             return None;
         }
-        let low = lower(word ^ MASK);
-        let epoch = low & EPOCH != 0;
-        let turned = (low as u64).wrapping_sub(horizon.tick) % TURN;
-        let since = if epoch == horizon.epoch { turned } else { 0 };
-        Some(Self { tokens: tokens_of(word), last: horizon.tick.saturating_add(since), epoch })
+        // Both are twice their ticks, plus the epoch: the difference is even if the epoch is the same. Only damaged
+        // words wrap.
+        let since = lower(word ^ MASK).wrapping_sub(lower(horizon.0)) as u64;
+        if since & 1 == 0 {
+            Some(Self { tokens: tokens_of(word), last: Mark(horizon.0.wrapping_add(since)) })
+        } else {
+            Some(Self::between_epochs(word, horizon))
+        }
+    }
+
+    #[cold]
+    const fn between_epochs(word: u64, horizon: Mark) -> Self {
+        Self { tokens: tokens_of(word), last: Mark(horizon.0 ^ 1) }
     }
 
     /// Reads the word of a bucket that has no horizon, as seen at `now`; `None` if the word is zero.
@@ -152,20 +163,19 @@ impl State {
         } else {
             now.tick.saturating_add((1_u64 << 32).wrapping_sub(since))
         };
-        Some(Self { tokens: tokens_of(word), last, epoch: false })
+        Some(Self { tokens: tokens_of(word), last: Mark::new(last, false) })
     }
 
     /// Packs the state into a word that has no horizon.
     #[inline]
     pub(crate) const fn pack_alone(self) -> u64 {
-        never_zero((((self.tokens as u64) << 32) | lower(self.last) as u64) ^ MASK)
+        never_zero((((self.tokens as u64) << 32) | lower(self.last.tick()) as u64) ^ MASK)
     }
 
     /// Packs the state into its word.
     #[inline]
     pub(crate) const fn pack(self) -> u64 {
-        let stamp = (self.last % TURN) | if self.epoch { EPOCH as u64 } else { 0 };
-        never_zero((((self.tokens as u64) << 32) | stamp) ^ MASK)
+        never_zero((((self.tokens as u64) << 32) | lower(self.last.0) as u64) ^ MASK)
     }
 
     /// Returns `word` with the tokens of [`refund`](Self::refund); `None` if it is zero. The rest of it stays,
@@ -183,7 +193,7 @@ impl State {
     #[inline]
     #[must_use]
     pub const fn to_words(self) -> [u64; 2] {
-        [self.pack(), self.horizon().pack()]
+        [self.pack(), self.horizon().0]
     }
 
     /// Returns the whole tokens, as of the last refill.
@@ -195,19 +205,19 @@ impl State {
 
     /// Tells whether a state that follows this one at `now` has a stamp that `horizon` can tell.
     #[inline]
-    pub(crate) const fn within_reach(self, horizon: Horizon, now: Moment) -> bool {
-        self.epoch == horizon.epoch && now.tick < horizon.tick.saturating_add(REACH)
+    pub(crate) const fn within_reach(self, horizon: Mark, now: Moment) -> bool {
+        self.last.epoch() == horizon.epoch() && now.tick < horizon.tick().wrapping_add(REACH)
     }
 
     /// Returns the horizon that fits this state.
-    pub(crate) const fn horizon(self) -> Horizon {
-        Horizon { tick: self.last.saturating_sub(SLACK), epoch: self.epoch }
+    pub(crate) const fn horizon(self) -> Mark {
+        Mark::new(self.last.tick().saturating_sub(SLACK), self.last.epoch())
     }
 
     /// Returns the tick of the last refill.
     #[inline]
     pub(crate) const fn last(self) -> u64 {
-        self.last
+        self.last.tick()
     }
 
     /// Credits the whole tokens that have accrued until `now`. What is left of a token keeps accruing.
@@ -218,25 +228,23 @@ impl State {
     pub const fn refill(self, quota: &Quota, now: Moment) -> Self {
         match self.refill_to(quota, now.tick) {
             Some(refilled) => refilled,
-            None => Self { tokens: quota.capacity(), last: now.full, epoch: self.epoch },
+            None => Self { tokens: quota.capacity(), last: Mark::new(quota.full_from(now), self.last.epoch()) },
         }
     }
 
     /// Credits what has accrued until `tick`; `None` if that fills the bucket.
     #[inline]
     pub(crate) const fn refill_to(self, quota: &Quota, tick: u64) -> Option<Self> {
-        if tick < self.last {
+        let Some(ticks) = tick.checked_sub(self.last.tick()) else {
             // Only damaged words hold more than the capacity.
             return Some(Self { tokens: at_most(self.tokens, quota.capacity()), ..self });
-        }
-        let ticks = tick.wrapping_sub(self.last);
-        if ticks >= quota.scale().ticks(quota.capacity().saturating_sub(self.tokens)) {
+        };
+        let (tokens, taken) = quota.scale().tokens(ticks);
+        let level = tokens.wrapping_add(self.tokens as u64);
+        if level >= quota.capacity() as u64 {
             return None;
         }
-        // Fewer tokens than were missing, so that they fit; their ticks are at most `ticks`.
-        let (tokens, taken) = quota.scale().tokens(ticks);
-        let last = self.last.wrapping_add(taken);
-        Some(Self { tokens: self.tokens.wrapping_add(lower(tokens)), last, ..self })
+        Some(Self { tokens: lower(level), last: self.last.after(taken) })
     }
 
     /// Takes `n` tokens; `None` if there are fewer. Refill first.
@@ -253,8 +261,8 @@ impl State {
     #[inline]
     #[must_use]
     pub const fn reset(self, quota: &Quota, now: Moment) -> Self {
-        let last = if self.last > now.full { self.last } else { now.full };
-        Self { tokens: quota.capacity(), last, ..self }
+        let full = Mark::new(quota.full_from(now), self.last.epoch());
+        Self { tokens: quota.capacity(), last: if full.0 > self.last.0 { full } else { self.last } }
     }
 
     /// Gives `n` tokens back; what would rise above the capacity is forfeited.
@@ -278,12 +286,7 @@ impl State {
     /// Tells the same of an `n` that is at most the capacity.
     #[inline]
     pub(crate) const fn wait(self, quota: &Quota, now: Moment, n: u32) -> RetryAfter {
-        let scale = quota.scale();
-        let due = match n.checked_sub(self.tokens) {
-            None | Some(0) => 0,
-            Some(missing) => self.last.saturating_add(scale.ticks(missing)),
-        };
-        RetryAfter { scale, due, now: now.micros }
+        RetryAfter { scale: quota.scale(), missing: n.saturating_sub(self.tokens), last: self.last(), now: now.micros }
     }
 
     /// Refuses `n` tokens, at most the capacity, that are not there.
@@ -299,8 +302,10 @@ impl State {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RetryAfter {
     scale: Scale,
-    /// The tick at which the tokens will be there; 0 if they are.
-    due: u64,
+    /// The tokens that are missing.
+    missing: u32,
+    /// The tick from which they accrue.
+    last: u64,
     /// The time of the call, in microseconds.
     now: u64,
 }
@@ -312,7 +317,11 @@ impl RetryAfter {
     #[inline]
     #[must_use]
     pub const fn duration(&self) -> Duration {
-        let wait = self.scale.micros(self.due).saturating_sub(self.now as u128);
+        if self.missing == 0 {
+            return Duration::ZERO;
+        }
+        let due = self.last.saturating_add(self.scale.ticks(self.missing));
+        let wait = self.scale.micros(due).saturating_sub(self.now as u128);
         // A wait is at most 2^63 µs, one fill time, and 2^53 µs, how far a clock can go back. More comes of damaged
         // words.
         #[allow(clippy::cast_possible_truncation, reason = "compared before")]
@@ -324,10 +333,10 @@ const fn tokens_of(word: u64) -> u32 {
     lower((word ^ MASK) >> 32)
 }
 
-/// Stamps a full bucket of 2^32 − 1 tokens, at one tick in 2^32, a tick late (the stamp is even), which mints
-/// nothing.
+/// Stamps a full bucket of 2^32 − 1 tokens, at one tick in 2^31, a tick late (two ticks without a horizon), which
+/// mints nothing.
 const fn never_zero(word: u64) -> u64 {
-    if word == 0 { 1 } else { word }
+    if word == 0 { 2 } else { word }
 }
 
 /// `Ord::min` is not const.
@@ -351,32 +360,31 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 30 } else { 20_000 }))]
 
         #[test]
-        fn packing_keeps_the_state(tokens: u32, last in 0..1_u64 << 63, epoch: bool, below in 0..TURN) {
-            let state = State { tokens, last, epoch };
-            let horizon = Horizon { tick: last.saturating_sub(below), epoch };
+        fn packing_keeps_the_state(tokens: u32, last in 0..1_u64 << 63, epoch: bool, below in 0..4 * SLACK) {
+            let state = State { tokens, last: Mark::new(last, epoch) };
+            let horizon = Mark::new(last.saturating_sub(below), epoch);
             prop_assert_eq!(State::unpack(state.pack(), horizon), Some(state));
             prop_assert_eq!(State::unpack(state.pack(), state.horizon()), Some(state));
-            prop_assert_eq!(Horizon::unpack(horizon.pack()), horizon);
+            prop_assert_eq!((horizon.tick(), horizon.epoch()), (last.saturating_sub(below), epoch));
         }
 
         #[test]
-        fn a_refund_to_the_word_is_one_to_the_state(tokens: u32, last in 0..TURN, epoch: bool, capacity in 1..=u32::MAX, n: u32) {
+        fn a_refund_to_the_word_is_one_to_the_state(tokens: u32, last in 0..4 * SLACK, epoch: bool, capacity in 1..=u32::MAX, n: u32) {
             let quota = crate::quota!(Quota::per_second(1)).with_burst(capacity).unwrap();
-            let state = State { tokens, last, epoch };
+            let state = State { tokens, last: Mark::new(last, epoch) };
             prop_assert_eq!(State::refund_word(state.pack(), &quota, n), Some(state.refund(&quota, n).pack()));
         }
     }
 
     #[test]
     fn no_state_is_a_word_of_zeros() {
-        let stamp = MASK % TURN;
-        let state = State { tokens: u32::MAX, last: stamp, epoch: MASK & u64::from(EPOCH) != 0 };
-        assert_eq!(state.pack(), 1);
-        let later = State { last: stamp + 1, ..state };
-        assert_eq!(State::unpack(1, state.horizon()), Some(later));
+        let state = State { tokens: u32::MAX, last: Mark(u64::from(lower(MASK))) };
+        assert_eq!(state.pack(), 2);
+        let later = State { last: state.last.after(1), ..state };
+        assert_eq!(State::unpack(2, state.horizon()), Some(later));
         assert_eq!(State::unpack(0, state.horizon()), None);
         let one_less = State { tokens: u32::MAX - 1, ..state };
         let quota = crate::quota!(Quota::per_second(1), burst u32::MAX);
-        assert_eq!(State::refund_word(one_less.pack(), &quota, 1), Some(1));
+        assert_eq!(State::refund_word(one_less.pack(), &quota, 1), Some(2));
     }
 }

@@ -90,13 +90,17 @@ impl Scale {
         ((tokens as u64) << self.up).wrapping_add(last_of_tick) >> self.down
     }
 
-    /// The whole tokens that accrue in `ticks`, at most 2^64 − 1, and the ticks that these tokens take. Rounded down:
-    /// what remains is the caller's to keep.
+    /// The whole tokens that accrue in `ticks`, below 2^63, and the ticks that these tokens take. Rounded down: what
+    /// remains is the caller's to keep. More than 2^62 tokens, as many as nobody holds, may be told short.
     #[inline]
     pub(crate) const fn tokens(self, ticks: u64) -> (u64, u64) {
-        let whole = ticks >> self.up;
-        let tokens = if whole > u64::MAX >> self.down { u64::MAX } else { whole << self.down };
-        (tokens, whole << self.up)
+        if self.down == 0 {
+            let tokens = ticks >> self.up;
+            (tokens, tokens << self.up)
+        } else {
+            let most = (1 << 62) >> self.down;
+            (if ticks < most { ticks } else { most } << self.down, ticks)
+        }
     }
 
     /// The first microsecond that reads as `tick` or later: ceil(tick · b / a).
@@ -145,10 +149,21 @@ impl Ticks {
     #[inline]
     pub(crate) const fn moment(&self, micros: u64) -> Moment {
         let micros = if micros < MAX_MICROS { micros } else { MAX_MICROS };
-        let tick = self.tick(micros);
-        // The tick began in an earlier microsecond: a bucket that is full now may count only from the next one.
-        let begun = self.scale.coarse && micros > 0 && self.tick(micros.wrapping_sub(1)) == tick;
-        Moment { micros, tick, full: tick.wrapping_add(begun as u64) }
+        Moment { micros, tick: self.tick(micros) }
+    }
+
+    /// The tick from which a bucket that is full at `now` counts again. It is the tick of the reading if that began
+    /// within the microsecond, else the next: never more than one microsecond before the reading.
+    #[inline]
+    pub(crate) const fn full_from(&self, now: Moment) -> u64 {
+        // A tick of a microsecond or less can't have begun before.
+        if self.scale.coarse { self.full_from_coarse(now) } else { now.tick }
+    }
+
+    #[cold]
+    const fn full_from_coarse(&self, now: Moment) -> u64 {
+        let begun_before = now.micros > 0 && self.tick(now.micros.wrapping_sub(1)) == now.tick;
+        now.tick.wrapping_add(begun_before as u64)
     }
 }
 
@@ -162,9 +177,6 @@ pub struct Moment {
     pub(crate) micros: u64,
     /// The tick in which it lies, rounded down.
     pub(crate) tick: u64,
-    /// The tick from which a bucket that is full at this reading counts again. It is `tick` if that began within the
-    /// microsecond of the reading, else the next: never more than one microsecond before the reading.
-    pub(crate) full: u64,
 }
 
 /// A fraction below 1, as ceil(2^128 · fraction), to multiply with.
@@ -292,10 +304,10 @@ mod tests {
         #[test]
         fn a_reading_of_a_full_bucket_is_at_most_a_microsecond_early(scale in any_scale(), micros in magnitude(53)) {
             let (a, b) = ratio(scale);
-            let moment = Ticks::new(scale).moment(micros);
-            let full = BigUint::from(moment.full) * b;
-            prop_assert!(full >= BigUint::from(micros - 1) * &a, "more than a microsecond early");
-            prop_assert!(moment.full <= moment.tick + 1);
+            let ticks = Ticks::new(scale);
+            let (tick, full) = (ticks.tick(micros), ticks.full_from(ticks.moment(micros)));
+            prop_assert!(BigUint::from(full) * b >= BigUint::from(micros - 1) * &a, "more than a microsecond early");
+            prop_assert!((tick..=tick + 1).contains(&full));
         }
     }
 

@@ -25,9 +25,9 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::memory::{MAX_ATTEMPTS, Sealed};
-use crate::state::{Horizon, REACH, SLACK};
-use crate::{DefaultWord, Memory, Moment, Quota, State, TryAcquireError, Word};
+use crate::memory::{MAX_ATTEMPTS, Miss, Sealed};
+use crate::state::{Mark, REACH, SLACK};
+use crate::{DefaultWord, Memory, Moment, Quota, State, Word};
 
 /// Everything that the users of one bucket share: 16 bytes.
 ///
@@ -87,82 +87,126 @@ const _: () = assert!(size_of::<Words>() == 16, "the shared words of a bucket ar
 impl<W: Word> Memory for Words<W> {}
 
 impl<W: Word> Sealed for Words<W> {
-    /// The loop. Reads the words, refills to now, lets `decide` answer, and publishes the state that comes with the
-    /// answer, if any.
-    #[inline]
-    fn transact<T>(
+    #[inline(always)]
+    fn transact(
         &self,
         quota: &Quota,
         clock: impl Fn() -> u64,
-        decide: impl Fn(State, Moment) -> (Option<State>, T),
-    ) -> Result<T, TryAcquireError> {
-        let mut reading = None;
-        for _ in 0..MAX_ATTEMPTS {
-            // Acquire, pairs with the Release in `raise`: the state read next is no older than the one for which the
-            // horizon was raised.
-            let horizon = self.horizon.load(Acquire);
-            // Acquire, pairs with the Release in `replace`: the horizon read next is no older than the writer's.
-            let word = self.state.load(Acquire);
-            // After the state is read, so that the clock is not behind it; once, since a call happens at one time.
-            let now = *reading.get_or_insert_with(|| quota.moment(clock()));
-            // Relaxed: only compared. Unchanged, it belongs to the state that was read between.
-            if self.horizon.load(Relaxed) != horizon {
-                continue;
-            }
-            let horizon = Horizon::unpack(horizon);
-            let Some(stored) = State::unpack(word, horizon) else {
-                return Err(TryAcquireError::Uninitialized);
-            };
-            match decide(stored.refill(quota, now), now) {
-                (None, answer) => return Ok(answer),
-                (Some(next), answer) if stored.within_reach(horizon, now) => {
-                    if self.replace(word, next.pack()) {
-                        return Ok(answer);
-                    }
-                }
-                _ => self.advance(quota, word, stored, horizon, now),
-            }
+        decide: impl Fn(State, Moment) -> Option<State>,
+    ) -> Result<(State, Moment), Miss> {
+        // Once, since a call happens at one time. A state of somebody whose clock was read later is taken as it is.
+        let now = quota.moment(clock());
+        match self.attempt(quota, now, &decide) {
+            Ok(state) => Ok((state, now)),
+            Err(miss) => Ok((self.attempt_again(miss, quota, clock, now, decide)?, now)),
         }
-        Err(TryAcquireError::Contended)
     }
 
     #[inline]
-    fn refund(&self, quota: &Quota, n: u32) -> Result<(), TryAcquireError> {
+    fn refund(&self, quota: &Quota, n: u32) -> Result<(), Miss> {
         for _ in 0..MAX_ATTEMPTS {
             // Relaxed: the exchange compares the whole word, and what was read with it is carried over unread.
             let word = self.state.load(Relaxed);
             let Some(next) = State::refund_word(word, quota, n) else {
-                return Err(TryAcquireError::Uninitialized);
+                return Err(Miss::Uninitialized);
             };
             if next == word || self.replace(word, next) {
                 return Ok(());
             }
         }
-        Err(TryAcquireError::Contended)
+        Err(Miss::Overtaken)
     }
 }
 
 impl<W: Word> Words<W> {
-    /// Takes one step towards a horizon that lets a call write at `now`; the caller tries again, whatever comes of
-    /// it.
+    /// Reads the words as they are at one time, and what they mean.
+    #[inline]
+    fn snapshot(&self) -> Result<(u64, Mark, State), Miss> {
+        // Acquire, pairs with the Release in `raise`: the state read next is no older than the one for which the
+        // horizon was raised.
+        let horizon = self.horizon.load(Acquire);
+        // Acquire, pairs with the Release in `replace`: the horizon read next is no older than the writer's.
+        let word = self.state.load(Acquire);
+        // Relaxed: only compared. Unchanged, it belongs to the state that was read between.
+        if self.horizon.load(Relaxed) != horizon {
+            return Err(Miss::Overtaken);
+        }
+        let horizon = Mark(horizon);
+        match State::unpack(word, horizon) {
+            Some(stored) => Ok((word, horizon, stored)),
+            None => Err(Miss::Uninitialized),
+        }
+    }
+
+    /// Refills to `now`, and publishes what `decide` makes of that, if anything. Returns what `decide` was given.
+    #[inline(always)]
+    fn attempt(
+        &self,
+        quota: &Quota,
+        now: Moment,
+        decide: impl Fn(State, Moment) -> Option<State>,
+    ) -> Result<State, Miss> {
+        let (word, horizon, stored) = self.snapshot()?;
+        let state = stored.refill(quota, now);
+        let Some(next) = decide(state, now) else { return Ok(state) };
+        if !stored.within_reach(horizon, now) {
+            return Err(Miss::Unsettled);
+        }
+        if self.replace(word, next.pack()) { Ok(state) } else { Err(Miss::Overtaken) }
+    }
+
+    /// Settles what the first attempt met, and makes the others. Apart from the first, so that the usual call is
+    /// straight.
     #[cold]
-    fn advance(&self, quota: &Quota, word: u64, stored: State, horizon: Horizon, now: Moment) {
+    #[inline(never)]
+    fn attempt_again(
+        &self,
+        mut miss: Miss,
+        quota: &Quota,
+        clock: impl Fn() -> u64,
+        now: Moment,
+        decide: impl Fn(State, Moment) -> Option<State>,
+    ) -> Result<State, Miss> {
+        for _ in 1..MAX_ATTEMPTS {
+            match miss {
+                Miss::Overtaken => {}
+                Miss::Unsettled => self.settle(quota, &clock, now),
+                Miss::Uninitialized => break,
+            }
+            match self.attempt(quota, now, &decide) {
+                Ok(state) => return Ok(state),
+                Err(next) => miss = next,
+            }
+        }
+        Err(miss)
+    }
+
+    /// Takes one step towards a horizon that lets a call write at `now`. Whatever comes of it, the caller tries again.
+    fn settle(&self, quota: &Quota, clock: impl Fn() -> u64, now: Moment) {
+        let Ok((word, horizon, stored)) = self.snapshot() else { return };
+        // Read once more, after the words, so that it is not behind whoever wrote them.
+        let fresh = quota.moment(clock());
+        let now = if fresh.tick > now.tick { fresh } else { now };
+        if stored.within_reach(horizon, now) {
+            return;
+        }
         if stored.refill(quota, now).tokens() == quota.capacity() {
             // The state first: full, it can stand before the horizon is raised. Its stamp is above all of this epoch,
             // so that their horizons are below its own, even where the clock is behind: somebody has read
             // it to be past the reach.
-            let last = now.full.max(horizon.tick.saturating_add(REACH)).max(stored.last().saturating_add(1));
+            let last =
+                quota.full_from(now).max(horizon.tick().saturating_add(REACH)).max(stored.last().saturating_add(1));
             let settled = State::next_epoch(quota, last, horizon);
             if self.replace(word, settled.pack()) {
                 self.raise(settled.horizon());
             }
-        } else if stored.horizon().tick > horizon.tick {
+        } else if stored.horizon().tick() > horizon.tick() {
             // Not full, so it is less than a fill time since the stamp; and stamps don't fall within an epoch.
             self.raise(stored.horizon());
         } else {
             // A fill time of more than 2^29 ticks, as only a burst above 2^29 tokens has: settle on the way, within the
             // turn.
-            let within = horizon.tick.saturating_add(REACH).saturating_add(SLACK);
+            let within = horizon.tick().saturating_add(REACH).saturating_add(SLACK);
             if let Some(part) = stored.refill_to(quota, now.tick.min(within)) {
                 self.replace(word, part.pack());
             }
@@ -170,15 +214,15 @@ impl<W: Word> Words<W> {
     }
 
     /// Raises the horizon to one that fits a state which was published or read before.
-    fn raise(&self, horizon: Horizon) {
-        // Release, pairs with the Acquire of the horizon in `transact`: who sees it sees that state or a later one.
-        self.horizon.fetch_max(horizon.pack(), Release);
+    fn raise(&self, horizon: Mark) {
+        // Release, pairs with the Acquire of the horizon in `snapshot`: who sees it sees that state or a later one.
+        self.horizon.fetch_max(horizon.0, Release);
     }
 
     /// Publishes `next` if the state word is still `word`.
     #[inline]
     fn replace(&self, word: u64, next: u64) -> bool {
-        // Release, pairs with the Acquire of the state in `transact`: who sees it sees the horizon that it was made
+        // Release, pairs with the Acquire of the state in `snapshot`: who sees it sees the horizon that it was made
         // under. Relaxed on failure: the loop reads again.
         self.state.compare_exchange(word, next, Release, Relaxed).is_ok()
     }

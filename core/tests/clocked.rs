@@ -33,6 +33,21 @@ fn each_call_reads_the_clock() {
     assert!(bucket.try_acquire_permit(3).is_err());
 }
 
+/// A clock that is once wrong by an hour, and right when it is read again.
+#[test]
+fn one_wrong_reading_is_taken_for_the_time() {
+    let readings = Cell::new([3_600_000_000, 7, 7].iter());
+    let clock = || {
+        let mut left = readings.take();
+        let now = left.next().copied().unwrap_or(7);
+        readings.set(left);
+        now
+    };
+    let bucket = TokenBucket::with_clock(QUOTA, clock);
+    assert_eq!(bucket.try_acquire(3), Ok(0));
+    assert!(bucket.try_acquire(1).is_err(), "the clock went back: nothing accrues");
+}
+
 #[test]
 fn a_manual_clock_moves_as_told() {
     let clock = ManualClock::default();
