@@ -17,12 +17,17 @@ fn main() {
     let bucket = TokenBucket::new(PLENTY);
     let empty = TokenBucket::new(NOTHING);
     empty.try_acquire_at(0, 1).unwrap();
+    let half = TokenBucket::new(PLENTY);
+    half.try_acquire_at(0, 500_000_000).unwrap();
     let compact = CompactTokenBucket::with_window(PLENTY, core::time::Duration::from_hours(1), NoClock);
     let pool = AtomicTokenBucket::new(u64::MAX);
+    let drained = AtomicTokenBucket::new(u64::MAX);
+    drained.drain();
 
     match kind.as_str() {
         "nothing" => repeat(calls, |now| now),
         "grant" => repeat(calls, |now| bucket.try_acquire_at(now, 1)),
+        "grant not full" => repeat(calls, |now| half.try_acquire_at(now, 1)),
         "refuse" => repeat(calls, |now| empty.try_acquire_at(now, 1)),
         "available" => repeat(calls, |now| bucket.available_at(now)),
         "retry_after" => repeat(calls, |now| empty.retry_after_at(now, 1)),
@@ -30,8 +35,8 @@ fn main() {
         "acquire_up_to" => repeat(calls, |now| bucket.acquire_up_to_at(now, 1)),
         "reset" => repeat(calls, |now| bucket.reset_at(now)),
         "compact grant" => repeat(calls, |now| compact.try_acquire_at(now, 1)),
-        "claim" => repeat(calls, |now| pool.claim(now & 1)),
-        "refill" => repeat(calls, |now| pool.refill(now & 1)),
+        "claim" => repeat(calls, |_| pool.claim(1)),
+        "refill" => repeat(calls, |_| drained.refill(1)),
         other => panic!("no such call: {other}"),
     }
 }

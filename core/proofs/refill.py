@@ -33,12 +33,20 @@ def ticks(count):
     return LShR((count << up) + ((const(1) << down) - 1), down)
 
 
+def accrued(elapsed):
+    """Scale::tokens: the tokens, rounded down, and the ticks that they take."""
+    whole = LShR(elapsed, up)
+    most = LShR(const(1 << 62), down)
+    clamped = If(ULT(elapsed, most), elapsed, most)
+    return If(down == 0, whole, clamped << down), If(down == 0, whole << up, elapsed)
+
+
 RANGES = And(
     UGE(capacity, 1),
     ULT(capacity, 1 << 32),
     ULE(tokens, capacity),
-    ULE(last, 1 << 63),
-    ULE(tick, 1 << 63),
+    ULT(last, 1 << 63),
+    ULT(tick, 1 << 63),
     ULE(up, 29),
     ULE(down, 54),
     Or(up == 0, down == 0),
@@ -51,15 +59,15 @@ class Refill:
 
     def __init__(self, at, mutant=None):
         elapsed = at - last
-        missing = capacity - tokens
-        whole = LShR(elapsed, up)
+        gained, taken = accrued(elapsed)
+        level = gained + tokens
         self.back = ULT(at, last)
-        reached = UGT(elapsed, ticks(missing)) if mutant == "late" else UGE(elapsed, ticks(missing))
+        reached = UGT(level, capacity + 1) if mutant == "late" else UGE(level, capacity)
         if mutant == "back":
             self.back = ULT(at, last - 1)
         self.full = And(Not(self.back), reached)
-        self.tokens = If(self.back, tokens, If(self.full, capacity, tokens + (whole << down)))
-        kept = {"drops": elapsed, "ahead": (whole + 1) << up}.get(mutant, whole << up)
+        self.tokens = If(self.back, tokens, If(self.full, capacity, level))
+        kept = {"drops": elapsed, "ahead": taken + (const(1) << up)}.get(mutant, taken)
         self.last = If(self.back, last, last + kept)
 
 

@@ -1,0 +1,34 @@
+//! The calls that take no division, compiled for any word and target.
+
+#![no_std]
+
+use tollgate_core::{NoClock, TokenBucket, TryAcquireError, Word, Words};
+
+/// Over words of any kind, so that nothing of them is folded.
+type Bucket<'a> = TokenBucket<NoClock, Words<&'a dyn Word>>;
+
+#[inline(never)]
+pub fn take(bucket: &Bucket<'_>, now: u64, n: u32) -> Result<u32, TryAcquireError> {
+    bucket.try_acquire_at(now, n)
+}
+
+#[inline(never)]
+pub fn take_up_to(bucket: &Bucket<'_>, now: u64, n: u32) -> Result<u32, TryAcquireError> {
+    bucket.acquire_up_to_at(now, n)
+}
+
+#[inline(never)]
+pub fn look(bucket: &Bucket<'_>, now: u64) -> Result<u32, TryAcquireError> {
+    bucket.available_at(now)
+}
+
+#[inline(never)]
+pub fn give_back(bucket: &Bucket<'_>, n: u32) -> Result<(), TryAcquireError> {
+    bucket.refund(n)
+}
+
+#[cfg(feature = "divides")]
+#[inline(never)]
+pub fn wait(bucket: &Bucket<'_>, now: u64, n: u32) -> Result<core::time::Duration, TryAcquireError> {
+    bucket.retry_after_at(now, n)
+}
