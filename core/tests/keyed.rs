@@ -49,6 +49,9 @@ fn full_buckets_make_room_and_others_do_not() {
     let KeyedError::NoRoom { keys: 2, retry_after, .. } = refused else { panic!("{refused}") };
     assert_eq!(retry_after.duration().as_micros(), 100_000, "the second is full first");
     assert_eq!(refused.to_string(), "all 2 keys are in use; retry after 100ms");
+    let refused = buckets.try_acquire_at(0, &1, 1).unwrap_err();
+    assert_eq!(refused.to_string(), "not enough tokens: 1 requested, 0 available; retry after 100ms");
+    assert_eq!(buckets.quota(), &QUOTA);
     assert!(buckets.try_acquire_at(99_999, &3, 1).is_err());
     assert_eq!(buckets.try_acquire_at(100_000, &3, 1), Ok(2));
     assert_eq!(buckets.available_at(100_000, &1), 1, "the debt of the first was not forgotten");

@@ -1,0 +1,67 @@
+//! What errors and quotas say.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use core::time::Duration;
+
+use tollgate_core::{
+    Clock, Counter, DefaultWord, ManualClock, Quota, QuotaError, TokenBucket, TryAcquireError, Words, quota,
+};
+
+const QUOTA: Quota = quota!(Quota::per_second(10), burst 3);
+
+#[test]
+fn a_quota_says_what_it_is_or_why_it_cannot_be() {
+    assert_eq!(QUOTA.to_string(), "10 per 1s, burst 3");
+    assert_eq!(format!("{QUOTA:?}"), "Quota(10 per 1s, burst 3)");
+    assert_eq!(Quota::per_day(3).unwrap().to_string(), "3 per 86400s, burst 3");
+    let century = Duration::from_hours(36_525 * 24);
+    assert!(Quota::new(1, century).is_ok());
+    let refused = [
+        (Quota::per_minute(0), "a rate of 0 tokens grants nothing; it must be at least 1 token in a period"),
+        (QUOTA.with_burst(0), "a burst of 0 tokens grants nothing; it must be at least 1"),
+        (Quota::new(1, Duration::from_nanos(999)), "the period is shorter than 1µs: 999ns"),
+        (
+            Quota::new(1, century + Duration::from_nanos(1)),
+            "the period is longer than 100 years (36525 days): 3155760000.000000001s",
+        ),
+        (
+            Quota::new(1, century).unwrap().with_burst(u32::MAX),
+            "the bucket would take longer than 292000 years to fill; lower the burst or raise the rate: burst 4294967295 at \
+             1 per 3155760000s",
+        ),
+    ];
+    for (quota, text) in refused {
+        let error: QuotaError = quota.unwrap_err();
+        assert_eq!(error.to_string(), text);
+        assert!(text.starts_with(error.reason()));
+    }
+}
+
+#[test]
+fn a_counter_says_why_it_cannot_be() {
+    let error = Counter::new(40, 16_000_000).unwrap_err();
+    assert_eq!(error.to_string(), "a counter of 40 bits at 16000000 Hz; it must have 8 to 32 bits, and 1 Hz or more");
+}
+
+#[test]
+fn a_refusal_says_when_or_that_it_is_for_ever() {
+    let bucket = TokenBucket::new(QUOTA);
+    bucket.try_acquire_at(0, 3).unwrap();
+    let zeros = [0, 0].map(DefaultWord::new);
+    let erased = TokenBucket::over(QUOTA, Words::new(&zeros[0], &zeros[1]), ManualClock::new());
+    let texts = [
+        (bucket.try_acquire_at(0, 2), "not enough tokens: 2 requested, 0 available; retry after 200ms"),
+        (bucket.try_acquire_at(0, 4), "4 requested, but the bucket never holds more than 3"),
+        (erased.try_acquire(1), "the state word is zero: the bucket was not initialised"),
+        (Err(TryAcquireError::Contended), "others changed the bucket at every attempt; try again"),
+    ];
+    let waits = [Some(Duration::from_millis(200)), None, None, Some(Duration::ZERO)];
+    for ((answer, text), wait) in texts.into_iter().zip(waits) {
+        let error = answer.unwrap_err();
+        assert_eq!(error.to_string(), text);
+        assert_eq!(error.retry_after(), wait);
+    }
+    assert_eq!(erased.clock().now_micros(), 0);
+    assert_eq!(erased.refund(1), Err(TryAcquireError::Uninitialized));
+}
