@@ -2,8 +2,9 @@
 
 use core::time::Duration;
 
+use crate::memory::Sealed;
 use crate::permit::{GiveBack, Permit};
-use crate::{Clock, Memory, Moment, NoClock, Quota, State, TryAcquireError, Words};
+use crate::{Clock, Memory, Moment, NoClock, Quota, State, TryAcquireError, Word, Words};
 
 /// A token bucket that any number of threads, interrupts or processes share: exact to the token, lock-free, 16 bytes.
 ///
@@ -79,6 +80,87 @@ impl<C, W> TokenBucket<C, Words<W>> {
     #[must_use]
     pub const fn over(quota: Quota, words: Words<W>, clock: C) -> Self {
         Self::from_parts(quota, words, clock)
+    }
+}
+
+impl<C, W: Word> TokenBucket<C, Words<W>> {
+    /// Takes `n` tokens at the time `now`, in microseconds, even if there are fewer: what is missing is owed, and the
+    /// bucket stays empty until it has accrued. Returns how many tokens remain.
+    ///
+    /// At most one capacity can be owed (at most 2^29 tokens by a bucket that holds more), so that nobody ever waits longer
+    /// than two times the bucket's time to fill. What is [refunded](Self::refund) is there at once, whatever is
+    /// owed.
+    ///
+    /// # Errors
+    ///
+    /// [`Insufficient`](TryAcquireError::Insufficient) if it would owe more: it says when it would not.
+    /// [`ExceedsCapacity`](TryAcquireError::ExceedsCapacity) if `n` is more than a full bucket can owe. Else as for
+    /// [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use tollgate_core::{Quota, TokenBucket, quota};
+    ///
+    /// let bucket = TokenBucket::new(quota!(Quota::per_second(10)));
+    /// assert_eq!(bucket.try_acquire_at(0, 6), Ok(4)); // an estimate
+    /// assert_eq!(bucket.overdraw_at(0, 9), Ok(0)); // it was 15
+    /// assert_eq!(bucket.retry_after_at(0, 1), Ok(Duration::from_millis(600)));
+    /// assert!(bucket.overdraw_at(0, 6).is_err()); // five more can be owed
+    /// assert_eq!(bucket.overdraw_at(0, 5), Ok(0));
+    /// ```
+    #[inline]
+    pub fn overdraw_at(&self, now: u64, n: u32) -> Result<u32, TryAcquireError> {
+        let most = self.quota.capacity().saturating_add(self.quota.most_owed());
+        if n > most {
+            return Err(TryAcquireError::ExceedsCapacity { requested: n, capacity: most });
+        }
+        let take = |state: State, now| if n > 0 { state.overdraw(&self.quota, now, n) } else { None };
+        let (state, now) = self.memory.transact(&self.quota, || now, take)?;
+        match state.overdraw(&self.quota, now, n) {
+            Some(left) => Ok(left.tokens()),
+            None => {
+                let retry_after = state.wait_to_overdraw(&self.quota, now, n);
+                Err(TryAcquireError::Insufficient { requested: n, available: state.tokens(), retry_after })
+            }
+        }
+    }
+
+    /// Hands the level at the time `now`, in microseconds, over to `heir`, which nobody uses yet, and seals this bucket:
+    /// each later call on it fails with [`Moved`](TryAcquireError::Moved).
+    ///
+    /// This is how a quota is changed while others use the bucket: `heir` has the new one. It gets the whole tokens of
+    /// this bucket, at most its own capacity, or the debt. All who are told that the bucket has moved go on with
+    /// it, and see the level that was there when it moved: none is granted twice, none is lost but the fraction of a
+    /// token.
+    ///
+    /// One caller at a time can hand over a bucket; see to that. A caller that is killed has either not handed it over yet,
+    /// or has.
+    ///
+    /// # Errors
+    ///
+    /// [`Contended`](TryAcquireError::Contended): others changed the bucket at each attempt; try again.
+    /// [`Moved`](TryAcquireError::Moved) and [`Uninitialized`](TryAcquireError::Uninitialized): there is no level to hand
+    /// over. This bucket was not changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate_core::{Quota, TokenBucket, TryAcquireError, quota};
+    ///
+    /// let bucket = TokenBucket::new(quota!(Quota::per_second(10)));
+    /// let slower = TokenBucket::new(quota!(Quota::per_minute(5)));
+    /// assert_eq!(bucket.try_acquire_at(0, 7), Ok(3));
+    /// bucket.hand_over_at(0, &slower)?;
+    /// assert_eq!(bucket.try_acquire_at(0, 1), Err(TryAcquireError::Moved));
+    /// assert_eq!(slower.available_at(0), Ok(3));
+    /// assert_eq!(slower.available_at(12_000_000), Ok(4));
+    /// # Ok::<(), TryAcquireError>(())
+    /// ```
+    #[inline]
+    pub fn hand_over_at<D, V: Word>(&self, now: u64, heir: &TokenBucket<D, Words<V>>) -> Result<(), TryAcquireError> {
+        Ok(self.memory.hand_over(&self.quota, &heir.memory, &heir.quota, || now)?)
     }
 }
 

@@ -36,6 +36,8 @@ pub enum TryAcquireError {
     /// The state word is zero, so nobody has initialised it, or something has erased it: write
     /// [`State::to_words`](crate::State::to_words) into both words first.
     Uninitialized,
+    /// The bucket's level was [handed over](crate::TokenBucket::hand_over_at) to another bucket: use that.
+    Moved,
 }
 
 impl TryAcquireError {
@@ -58,7 +60,7 @@ impl TryAcquireError {
         match self {
             Self::Insufficient { retry_after, .. } => Some(retry_after.duration()),
             Self::Contended => Some(Duration::ZERO),
-            Self::ExceedsCapacity { .. } | Self::Uninitialized => None,
+            Self::ExceedsCapacity { .. } | Self::Uninitialized | Self::Moved => None,
         }
     }
 }
@@ -77,6 +79,7 @@ impl fmt::Display for TryAcquireError {
             }
             Self::Contended => f.write_str("others changed the bucket at every attempt; try again"),
             Self::Uninitialized => f.write_str("the state word is zero: the bucket was not initialised"),
+            Self::Moved => f.write_str("the bucket was handed over to another"),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a bucket keeps its state in, and what the bucket asks of it.
 
+use crate::state::MOVED;
 use crate::{Moment, Quota, State, TryAcquireError};
 
 /// The most attempts that one call makes to change the bucket, before it gives up with
@@ -34,8 +35,8 @@ pub(crate) enum Miss {
     Overtaken,
     /// The horizon is too far back for a state at this time, or a jump is half done.
     Unsettled,
-    /// The state word is zero.
-    Uninitialized,
+    /// The state word is one of those that are no states.
+    NoState(u64),
 }
 
 impl From<Miss> for TryAcquireError {
@@ -43,7 +44,8 @@ impl From<Miss> for TryAcquireError {
     fn from(miss: Miss) -> Self {
         match miss {
             Miss::Overtaken | Miss::Unsettled => Self::Contended,
-            Miss::Uninitialized => Self::Uninitialized,
+            Miss::NoState(MOVED) => Self::Moved,
+            Miss::NoState(_) => Self::Uninitialized,
         }
     }
 }

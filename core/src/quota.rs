@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::tick::{Moment, Scale, Ticks};
+use crate::tick::{FILL_TICKS, Moment, Scale, Ticks};
 use crate::{MAX_MICROS, TryAcquireError};
 
 const MIN_PERIOD: Duration = Duration::from_micros(1);
@@ -172,6 +172,19 @@ impl Quota {
     pub(crate) const fn check(&self, n: u32) -> Result<(), TryAcquireError> {
         let capacity = self.capacity;
         if n > capacity { Err(TryAcquireError::ExceedsCapacity { requested: n, capacity }) } else { Ok(()) }
+    }
+
+    /// The most tokens that a bucket can owe: as many as it holds, but no more than accrue in the ticks by which a stamp
+    /// can be ahead, which are fewer only if it holds more than 2^29.
+    pub(crate) const fn most_owed(&self) -> u32 {
+        let (most, _) = self.scale().tokens(FILL_TICKS);
+        #[allow(clippy::cast_possible_truncation, reason = "compared before")]
+        if most < self.capacity as u64 { most as u32 } else { self.capacity }
+    }
+
+    /// The ticks in which the most tokens that can be owed accrue.
+    pub(crate) const fn most_owed_ticks(&self) -> u64 {
+        self.scale().ticks(self.most_owed())
     }
 
     /// The same quota, counted in ticks of which a stamp without a horizon can tell the last `micros`.

@@ -8,11 +8,17 @@ use core::time::Duration;
 use crate::tick::{FILL_TICKS, Scale};
 use crate::{Moment, Quota, TryAcquireError};
 
-/// Hides a pattern that no bucket reaches by the clock's first tick, so that a word of zeros is none.
+/// Hides the states, so that small words are none.
 ///
-/// The token half is complemented: only a bucket that holds 2^32 − 1 tokens could be all zeros. The stamp half is an
-/// arbitrary multiple of 4, far from the first ticks of a clock.
+/// The token half is complemented: only a bucket that holds 2^32 − 1 tokens could be a small word. The stamp half is
+/// arbitrary, far from the first ticks of a clock, with a 0 where [`RESERVED`] has its 1.
 const MASK: u64 = 0xffff_ffff_5c1e_a7b4;
+
+/// Words below are no states: 0 says that there is none, [`MOVED`] that it is elsewhere.
+const RESERVED: u64 = 2;
+
+/// The state word of a bucket that was handed over.
+pub(crate) const MOVED: u64 = 1;
 
 /// The token half of a word.
 const TOKENS: u64 = 0xffff_ffff_0000_0000;
@@ -123,14 +129,14 @@ impl State {
         Self { tokens: quota.capacity(), last: Mark::new(last, !horizon.epoch()) }
     }
 
-    /// Reads a state word with the horizon that was there before and after it; `None` if the word is zero, which is
-    /// not a state.
+    /// Reads a state word with the horizon that was there before and after it; `None` if the word is
+    /// [`RESERVED`].
     ///
     /// A state of another epoch than the horizon's is full, and somebody is about to raise the horizon: its tick is
     /// not known yet. It is full at the horizon's, and at any other.
     #[inline]
     pub(crate) const fn unpack(word: u64, horizon: Mark) -> Option<Self> {
-        if word == 0 {
+        if word < RESERVED {
             return None;
         }
         // Both are twice their ticks, plus the epoch: the difference is even if the epoch is the same. Only damaged
@@ -169,24 +175,24 @@ impl State {
     /// Packs the state into a word that has no horizon.
     #[inline]
     pub(crate) const fn pack_alone(self) -> u64 {
-        never_zero((((self.tokens as u64) << 32) | lower(self.last.tick()) as u64) ^ MASK)
+        unreserved((((self.tokens as u64) << 32) | lower(self.last.tick()) as u64) ^ MASK)
     }
 
     /// Packs the state into its word.
     #[inline]
     pub(crate) const fn pack(self) -> u64 {
-        never_zero((((self.tokens as u64) << 32) | lower(self.last.0) as u64) ^ MASK)
+        unreserved((((self.tokens as u64) << 32) | lower(self.last.0) as u64) ^ MASK)
     }
 
-    /// Returns `word` with the tokens of [`refund`](Self::refund); `None` if it is zero. The rest of it stays,
+    /// Returns `word` with the tokens of [`refund`](Self::refund); `None` if it is [`RESERVED`]. The rest of it stays,
     /// unread.
     #[inline]
     pub(crate) const fn refund_word(word: u64, quota: &Quota, n: u32) -> Option<u64> {
-        if word == 0 {
+        if word < RESERVED {
             return None;
         }
         let tokens = at_most(tokens_of(word).saturating_add(n), quota.capacity());
-        Some(never_zero((((tokens as u64) << 32) ^ (MASK & TOKENS)) | (word & !TOKENS)))
+        Some(unreserved((((tokens as u64) << 32) ^ (MASK & TOKENS)) | (word & !TOKENS)))
     }
 
     /// Returns the words of a new bucket in this state: the state word, then the horizon.
@@ -254,6 +260,52 @@ impl State {
         match self.tokens.checked_sub(n) {
             Some(tokens) => Some(Self { tokens, ..self }),
             None => None,
+        }
+    }
+
+    /// Takes `n` tokens, and owes those that are not there: the bucket stays empty until they have accrued. `None` if
+    /// it would owe more than [`Quota::most_owed`] at `now`. Refill first.
+    #[inline]
+    pub(crate) const fn overdraw(self, quota: &Quota, now: Moment, n: u32) -> Option<Self> {
+        match self.take(n) {
+            Some(left) => Some(left),
+            None if self.paid(quota, n) > now.tick.saturating_add(quota.most_owed_ticks()) => None,
+            None => self.owing(self.paid(quota, n)),
+        }
+    }
+
+    /// Tells how long after `now` [`overdraw`](Self::overdraw) takes `n` tokens, more than there are.
+    pub(crate) const fn wait_to_overdraw(self, quota: &Quota, now: Moment, n: u32) -> RetryAfter {
+        // As if one token were missing, and due at the tick from which no more is owed than can be.
+        let scale = quota.scale();
+        let due = self.paid(quota, n).saturating_sub(quota.most_owed_ticks());
+        RetryAfter { scale, missing: 1, last: due.saturating_sub(scale.ticks(1)), now: now.micros }
+    }
+
+    /// The tick at which the last of `n` tokens, more than there are, has accrued.
+    const fn paid(self, quota: &Quota, n: u32) -> u64 {
+        self.last.tick().saturating_add(quota.scale().ticks(n.saturating_sub(self.tokens)))
+    }
+
+    /// An empty bucket from `tick` on; `None` past the last tick.
+    const fn owing(self, tick: u64) -> Option<Self> {
+        if tick < 1 << 63 { Some(Self { tokens: 0, last: Mark::new(tick, self.last.epoch()) }) } else { None }
+    }
+
+    /// Makes the state of a bucket with another quota that has the level of this one at `now`, in microseconds: the
+    /// whole tokens, at most the new capacity, or else the whole tokens that are owed.
+    pub(crate) const fn convert(self, quota: &Quota, new: &Quota, now: u64) -> Self {
+        let before = quota.moment(now);
+        let level = self.refill(quota, before);
+        let state = Self::new(new, level.tokens, new.moment(now));
+        let (owed, _) = quota.scale().tokens(level.last.tick().saturating_sub(before.tick));
+        if level.tokens > 0 || owed == 0 {
+            return state;
+        }
+        let owed = if owed < new.most_owed() as u64 { lower(owed) } else { new.most_owed() };
+        match state.owing(state.paid(new, owed)) {
+            Some(owing) => owing,
+            None => state,
         }
     }
 
@@ -333,10 +385,10 @@ const fn tokens_of(word: u64) -> u32 {
     lower((word ^ MASK) >> 32)
 }
 
-/// Stamps a full bucket of 2^32 − 1 tokens, at one tick in 2^31, a tick late (two ticks without a horizon), which
-/// mints nothing.
-const fn never_zero(word: u64) -> u64 {
-    if word == 0 { 2 } else { word }
+/// Stamps a full bucket of 2^32 − 1 tokens, at one tick in 2^31, a tick late (two ticks without a horizon), which mints
+/// nothing.
+const fn unreserved(word: u64) -> u64 {
+    if word < RESERVED { word | RESERVED } else { word }
 }
 
 /// `Ord::min` is not const.
@@ -377,14 +429,17 @@ mod tests {
     }
 
     #[test]
-    fn no_state_is_a_word_of_zeros() {
+    fn no_state_is_a_reserved_word() {
         let state = State { tokens: u32::MAX, last: Mark(u64::from(lower(MASK))) };
-        assert_eq!(state.pack(), 2);
+        assert_eq!(state.pack(), RESERVED);
         let later = State { last: state.last.after(1), ..state };
-        assert_eq!(State::unpack(2, state.horizon()), Some(later));
-        assert_eq!(State::unpack(0, state.horizon()), None);
+        assert_eq!(State::unpack(RESERVED, state.horizon()), Some(later));
+        for word in 0..RESERVED {
+            assert_eq!(State::unpack(word, state.horizon()), None);
+            assert!(State { last: Mark(state.last.0 ^ word), ..state }.pack() >= RESERVED);
+        }
         let one_less = State { tokens: u32::MAX - 1, ..state };
         let quota = crate::quota!(Quota::per_second(1), burst u32::MAX);
-        assert_eq!(State::refund_word(one_less.pack(), &quota, 1), Some(2));
+        assert_eq!(State::refund_word(one_less.pack(), &quota, 1), Some(RESERVED));
     }
 }

@@ -26,7 +26,7 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::memory::{MAX_ATTEMPTS, Miss, Sealed};
-use crate::state::{Mark, REACH, SLACK};
+use crate::state::{MOVED, Mark, REACH, SLACK};
 use crate::{DefaultWord, Memory, Moment, Quota, State, Word};
 
 /// Everything that the users of one bucket share: 16 bytes.
@@ -105,10 +105,10 @@ impl<W: Word> Sealed for Words<W> {
     #[inline]
     fn refund(&self, quota: &Quota, n: u32) -> Result<(), Miss> {
         for _ in 0..MAX_ATTEMPTS {
-            // Relaxed: the exchange compares the whole word, and what was read with it is carried over unread.
-            let word = self.state.load(Relaxed);
+            // Acquire, pairs with the Release in `replace`: who sees that the bucket has moved finds its level there.
+            let word = self.state.load(Acquire);
             let Some(next) = State::refund_word(word, quota, n) else {
-                return Err(Miss::Uninitialized);
+                return Err(Miss::NoState(word));
             };
             if next == word || self.replace(word, next) {
                 return Ok(());
@@ -134,7 +134,7 @@ impl<W: Word> Words<W> {
         let horizon = Mark(horizon);
         match State::unpack(word, horizon) {
             Some(stored) => Ok((word, horizon, stored)),
-            None => Err(Miss::Uninitialized),
+            None => Err(Miss::NoState(word)),
         }
     }
 
@@ -171,7 +171,7 @@ impl<W: Word> Words<W> {
             match miss {
                 Miss::Overtaken => {}
                 Miss::Unsettled => self.settle(quota, &clock, now),
-                Miss::Uninitialized => break,
+                Miss::NoState(_) => break,
             }
             match self.attempt(quota, now, &decide) {
                 Ok(state) => return Ok(state),
@@ -211,6 +211,45 @@ impl<W: Word> Words<W> {
                 self.replace(word, part.pack());
             }
         }
+    }
+
+    /// Writes the level into the words of `heir`, which nobody uses yet, and then seals these words: they are no bucket
+    /// any more.
+    pub(crate) fn hand_over<V: Word>(
+        &self,
+        quota: &Quota,
+        heir: &Words<V>,
+        heir_quota: &Quota,
+        clock: impl Fn() -> u64,
+    ) -> Result<(), Miss> {
+        for _ in 0..MAX_ATTEMPTS {
+            match self.snapshot() {
+                Ok((word, _, stored)) => {
+                    // The heir first: who sees the seal finds the level there. Until then others take from this
+                    // bucket, and the level is written again.
+                    heir.overwrite(stored.convert(quota, heir_quota, clock()))?;
+                    if self.replace(word, MOVED) {
+                        return Ok(());
+                    }
+                }
+                Err(Miss::NoState(word)) => return Err(Miss::NoState(word)),
+                Err(_) => {}
+            }
+        }
+        Err(Miss::Overtaken)
+    }
+
+    /// Writes a state over whatever these words hold.
+    fn overwrite(&self, state: State) -> Result<(), Miss> {
+        let [word, horizon] = state.to_words();
+        for (cell, new) in [(&self.state, word), (&self.horizon, horizon)] {
+            // Relaxed: the exchange compares. Release, pairs with the Acquire of both in `snapshot`, though whoever reads
+            // them has seen the seal before.
+            if cell.compare_exchange(cell.load(Relaxed), new, Release, Relaxed).is_err() {
+                return Err(Miss::Overtaken);
+            }
+        }
+        Ok(())
     }
 
     /// Raises the horizon to one that fits a state which was published or read before.

@@ -8,7 +8,7 @@
 use core::cell::Cell;
 use core::sync::atomic::Ordering;
 
-use tollgate_core::{NoClock, State, TokenBucket, Word, Words};
+use tollgate_core::{NoClock, State, TokenBucket, TryAcquireError, Word, Words};
 
 use crate::{CAPACITY, Flaws, QUARTER, available, bucket, explore, over, quota, race, take};
 
@@ -206,5 +206,78 @@ pub fn permit_drop_vs_acquire(flaws: Flaws, idle: u64) {
         let (spent, got) = race(&bucket, spend_one, move |b| take(b, idle, 2));
         assert!(spent == 1 || got == 2, "the first of them was granted");
         assert_eq!(spent + got + available(&bucket, idle).unwrap_or(99), CAPACITY, "spent and left");
+    });
+}
+
+/// The words of a bucket that a handing over will fill.
+fn heir(flaws: Flaws) -> loom::sync::Arc<crate::Bucket> {
+    over([0, 0], flaws)
+}
+
+/// Takes from the bucket, or from its heir once it has moved.
+fn take_from(bucket: &crate::Bucket, heir: &crate::Bucket, quarter: u64, n: u32) -> u32 {
+    match bucket.try_acquire_at(quarter * QUARTER, n) {
+        Ok(_) => n,
+        Err(TryAcquireError::Moved) => take(heir, quarter, n),
+        Err(_) => 0,
+    }
+}
+
+/// A bucket is handed over while another takes from it: each token is granted once, by the one or by the other.
+pub fn hand_over_vs_acquire(flaws: Flaws) {
+    explore(move || {
+        let (bucket, heir) = (bucket(3, flaws), heir(flaws));
+        let (to, next) = (heir.clone(), heir.clone());
+        let (handed_over, got) = race(
+            &bucket,
+            move |b| b.hand_over_at(0, &to).is_ok(),
+            move |b| take_from(b, &next, 0, 1) + take_from(b, &next, 0, 1),
+        );
+        assert!(handed_over, "two threads never contend so often");
+        assert_eq!(got, 2, "granted");
+        assert_eq!(bucket.available_at(0), Err(TryAcquireError::Moved));
+        assert_eq!(available(&heir, 0), Some(1), "left");
+    });
+}
+
+/// A bucket is handed over while a refund is on its way.
+pub fn hand_over_vs_refund(flaws: Flaws) {
+    explore(move || {
+        let (bucket, heir) = (bucket(1, flaws), heir(flaws));
+        let (to, next) = (heir.clone(), heir.clone());
+        let refund = move |b: &crate::Bucket| match b.refund(2) {
+            Err(TryAcquireError::Moved) => next.refund(2).is_ok(),
+            outcome => outcome.is_ok(),
+        };
+        let outcome = race(&bucket, move |b| b.hand_over_at(0, &to).is_ok(), refund);
+        assert_eq!(outcome, (true, true), "two threads never contend so often");
+        assert_eq!(available(&heir, 0), Some(3), "left");
+    });
+}
+
+/// A bucket is handed over after a long idle time, while another takes from it: it is full once.
+pub fn hand_over_vs_long_idle(flaws: Flaws, idle: u64) {
+    explore(move || {
+        let (bucket, heir) = (bucket(1, flaws), heir(flaws));
+        let (to, next) = (heir.clone(), heir.clone());
+        let (handed_over, got) =
+            race(&bucket, move |b| b.hand_over_at(idle * QUARTER, &to).is_ok(), move |b| take_from(b, &next, idle, 3));
+        assert!(handed_over, "two threads never contend so often");
+        assert_eq!(got, 3, "granted");
+        assert_eq!(available(&heir, idle), Some(CAPACITY - 3), "left");
+        assert_eq!(available(&heir, idle + 4), Some(CAPACITY - 2), "left a token's time later");
+    });
+}
+
+/// One overdraws, the other takes: both are paid for before the next token is there.
+pub fn overdraw_vs_acquire(flaws: Flaws) {
+    explore(move || {
+        let bucket = bucket(2, flaws);
+        let overdraw = |b: &crate::Bucket| b.overdraw_at(0, 3).is_ok();
+        let (overdrawn, got) = race(&bucket, overdraw, |b| take(b, 0, 1));
+        assert!(overdrawn, "two threads never contend so often");
+        let owed = 1 + u64::from(got);
+        assert_eq!(available(&bucket, 4 * (owed + 1) - 1), Some(0), "owed, after {got} granted");
+        assert_eq!(available(&bucket, 4 * (owed + 1)), Some(1), "paid, after {got} granted");
     });
 }

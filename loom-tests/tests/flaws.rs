@@ -124,3 +124,34 @@ fn a_store_in_acquire_up_to_vs_acquire() {
 fn a_store_in_permit_drop_vs_acquire() {
     models::permit_drop_vs_acquire(Flaws::of_state(Flaw::StoreForCas), 16);
 }
+
+#[test]
+#[should_panic(expected = "left")]
+fn a_store_for_the_exchange_when_handing_over() {
+    models::hand_over_vs_acquire(Flaws::of_state(Flaw::StoreForCas));
+}
+
+/// The words of the heir may not be there yet.
+#[test]
+#[should_panic(expected = "granted")]
+fn a_relaxed_load_of_the_seal() {
+    models::hand_over_vs_acquire(Flaws::of_state(Flaw::RelaxedLoad));
+}
+
+#[test]
+#[should_panic(expected = "granted")]
+fn a_relaxed_write_of_the_seal() {
+    models::hand_over_vs_acquire(Flaws::of_state(Flaw::RelaxedWrite));
+}
+
+#[test]
+#[should_panic(expected = "left")]
+fn a_store_for_the_exchange_loses_a_refund_when_handing_over() {
+    models::hand_over_vs_refund(Flaws::of_state(Flaw::StoreForCas));
+}
+
+#[test]
+#[should_panic(expected = "after")]
+fn a_store_for_the_exchange_forgets_a_debt() {
+    models::overdraw_vs_acquire(Flaws::of_state(Flaw::StoreForCas));
+}

@@ -152,3 +152,25 @@ fn one_word_at_its_wrap() {
 fn counter_at_its_wrap() {
     pool_models::counter_at_its_wrap(Flaw::None);
 }
+
+#[test]
+fn hand_over_vs_acquire() {
+    models::hand_over_vs_acquire(Flaws::NONE);
+}
+
+#[test]
+fn hand_over_vs_refund() {
+    models::hand_over_vs_refund(Flaws::NONE);
+}
+
+#[test]
+fn hand_over_vs_long_idle() {
+    for idle in [12, 32, 63, 64, 70, 130] {
+        models::hand_over_vs_long_idle(Flaws::NONE, idle);
+    }
+}
+
+#[test]
+fn overdraw_vs_acquire() {
+    models::overdraw_vs_acquire(Flaws::NONE);
+}

@@ -87,7 +87,7 @@ impl Ideal {
         let behind = if self.rate > whole(1024) { self.rate.clone() } else { tick };
         let low = (&level - behind).floor().max(whole(0));
         let ahead = &self.rate + whole(u8::from(self.overflowed));
-        let high = (&level + ahead).floor().min(self.capacity.clone());
+        let high = (&level + ahead).floor().min(self.capacity.clone()).max(whole(0));
         (low.to_integer(), high.to_integer())
     }
 }
