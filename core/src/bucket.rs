@@ -127,6 +127,29 @@ impl<C, W: Word> TokenBucket<C, Words<W>> {
         }
     }
 
+    /// Returns the state as it was last written, without a refill.
+    ///
+    /// # Errors
+    ///
+    /// [`Contended`](TryAcquireError::Contended), [`Moved`](TryAcquireError::Moved) and
+    /// [`Uninitialized`](TryAcquireError::Uninitialized), as for [`available`](Self::available).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate_core::{Quota, TokenBucket, quota};
+    ///
+    /// let bucket = TokenBucket::new(quota!(Quota::per_second(10)));
+    /// assert_eq!(bucket.try_acquire_at(1_000_000, 4), Ok(6));
+    /// let state = bucket.state()?;
+    /// assert_eq!((state.tokens(), state.credited_until(bucket.quota())), (6, 1_000_000));
+    /// # Ok::<(), tollgate_core::TryAcquireError>(())
+    /// ```
+    #[inline]
+    pub fn state(&self) -> Result<State, TryAcquireError> {
+        Ok(self.memory.state()?)
+    }
+
     /// Hands the level at the time `now`, in microseconds, over to `heir`, which nobody uses yet, and seals this bucket:
     /// each later call on it fails with [`Moved`](TryAcquireError::Moved).
     ///

@@ -14,6 +14,8 @@ mod one_word;
 mod permit;
 mod pool;
 mod quota;
+#[cfg(target_has_atomic = "64")]
+mod quota_cell;
 mod refiller;
 #[cfg(feature = "serde")]
 mod serde_quota;
@@ -35,6 +37,8 @@ pub use one_word::{CompactTokenBucket, OneWord};
 pub use permit::{ExceedsPermit, GiveBack, Permit};
 pub use pool::AtomicTokenBucket;
 pub use quota::{Quota, QuotaError};
+#[cfg(target_has_atomic = "64")]
+pub use quota_cell::QuotaCell;
 pub use refiller::Refiller;
 pub use state::{RetryAfter, State};
 pub use tick::Moment;

@@ -43,8 +43,8 @@ const MAX_FILL_MICROS: u128 = (1 << 63) - 1;
 #[derive(Clone, Copy)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Quota {
-    capacity: u32,
-    ticks: Ticks,
+    pub(crate) capacity: u32,
+    pub(crate) ticks: Ticks,
 }
 
 impl Quota {

@@ -154,6 +154,15 @@ impl State {
         Self { tokens: tokens_of(word), last: Mark(horizon.0 ^ 1) }
     }
 
+    /// The state once the jump that it may be in the middle of is done: full from the earliest tick that a jump leads to.
+    pub(crate) const fn settled(self, horizon: Mark) -> Self {
+        if self.last.epoch() == horizon.epoch() {
+            self
+        } else {
+            Self { last: Mark::new(horizon.tick().saturating_add(REACH), self.last.epoch()), ..self }
+        }
+    }
+
     /// Reads the word of a bucket that has no horizon, as seen at `now`; `None` if the word is zero.
     ///
     /// Its stamp takes 32 bits. It is taken for one of the last [`WINDOW`] ticks, or else, being that far back, for
@@ -200,6 +209,16 @@ impl State {
     #[must_use]
     pub const fn to_words(self) -> [u64; 2] {
         [self.pack(), self.horizon().0]
+    }
+
+    /// Returns the time up to which tokens have been credited, in microseconds: that of the last refill, or of the end
+    /// of a debt.
+    #[inline]
+    #[must_use]
+    pub const fn credited_until(self, quota: &Quota) -> u64 {
+        let micros = quota.scale().micros(self.last.tick());
+        #[allow(clippy::cast_possible_truncation, reason = "compared before")]
+        if micros < u64::MAX as u128 { micros as u64 } else { u64::MAX }
     }
 
     /// Returns the whole tokens, as of the last refill.

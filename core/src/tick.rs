@@ -37,11 +37,11 @@ pub(crate) struct Scale {
     /// Tokens that accrue in a period: 1 ..= 2^32 − 1.
     pub(crate) tokens: u32,
     /// log2 of the ticks in a token, 0 ..= 29.
-    up: u8,
+    pub(crate) up: u8,
     /// log2 of the tokens in a tick, 0 ..= 22; up to 54 without a horizon.
-    down: u8,
+    pub(crate) down: u8,
     /// Whether a tick is longer than a microsecond.
-    coarse: bool,
+    pub(crate) coarse: bool,
 }
 
 impl Scale {
@@ -128,7 +128,7 @@ impl Scale {
 pub(crate) struct Ticks {
     pub(crate) scale: Scale,
     /// a / (1024·b).
-    ratio: Reciprocal,
+    pub(crate) ratio: Reciprocal,
 }
 
 impl Ticks {
@@ -183,8 +183,8 @@ pub struct Moment {
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(crate) struct Reciprocal {
-    high: u64,
-    low: u64,
+    pub(crate) high: u64,
+    pub(crate) low: u64,
 }
 
 impl Reciprocal {

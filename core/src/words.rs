@@ -239,6 +239,18 @@ impl<W: Word> Words<W> {
         Err(Miss::Overtaken)
     }
 
+    /// Reads the state as it is.
+    pub(crate) fn state(&self) -> Result<State, Miss> {
+        for _ in 0..MAX_ATTEMPTS {
+            match self.snapshot() {
+                Ok((_, horizon, stored)) => return Ok(stored.settled(horizon)),
+                Err(Miss::NoState(word)) => return Err(Miss::NoState(word)),
+                Err(_) => {}
+            }
+        }
+        Err(Miss::Overtaken)
+    }
+
     /// Writes a state over whatever these words hold.
     fn overwrite(&self, state: State) -> Result<(), Miss> {
         let [word, horizon] = state.to_words();

@@ -138,3 +138,16 @@ fn nothing_is_not_a_debt() {
     assert!(bucket.overdraw_at(100_000, 21).unwrap_err().retry_after().is_none());
     assert!(bucket.overdraw_at(u64::MAX, 20).is_ok());
 }
+
+#[test]
+fn a_state_is_read_as_it_was_written() {
+    let quota = quota!(Quota::per_second(10));
+    let bucket = at(quota, 10, 5);
+    assert_eq!(bucket.overdraw_at(1_000_000, 12), Ok(0));
+    let state = bucket.state().unwrap();
+    assert_eq!((state.tokens(), state.credited_until(&quota)), (0, 1_200_000), "two are owed");
+    bucket.refund(3).unwrap();
+    assert_eq!(bucket.state().unwrap().tokens(), 3);
+    bucket.hand_over_at(0, &at(quota, 0, 0)).unwrap();
+    assert_eq!(bucket.state(), Err(TryAcquireError::Moved));
+}
