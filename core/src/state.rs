@@ -448,6 +448,22 @@ mod tests {
     }
 
     #[test]
+    fn without_a_horizon_a_stamp_is_of_the_window_or_of_the_time_to_come() {
+        let quota = crate::quota!(Quota::per_second(1));
+        for now in [WINDOW, 1 << 32, (1 << 40) + 12_345] {
+            let now = Moment { micros: 0, tick: now };
+            let read = |since: u64| {
+                let word = State { tokens: 1, last: Mark::new(now.tick.wrapping_sub(since), false) }.pack_alone();
+                State::unpack_alone(word, now).map(State::last)
+            };
+            assert_eq!(read(WINDOW - 1), Some(now.tick - (WINDOW - 1)));
+            assert_eq!(read(WINDOW), Some(now.tick + (1 << 28)));
+            assert_eq!(read(0), Some(now.tick));
+        }
+        assert_eq!(State::full(&quota).tokens(), 1);
+    }
+
+    #[test]
     fn no_state_is_a_reserved_word() {
         let state = State { tokens: u32::MAX, last: Mark(u64::from(lower(MASK))) };
         assert_eq!(state.pack(), RESERVED);

@@ -33,6 +33,21 @@ fn each_call_reads_the_clock() {
     assert!(bucket.try_acquire_permit(3).is_err());
 }
 
+/// Who settles a bucket that was long idle reads the clock once more, and goes by the later reading.
+#[test]
+fn a_long_idle_bucket_counts_from_the_later_reading() {
+    struct Late(Cell<u64>);
+    impl Clock for Late {
+        fn now_micros(&self) -> u64 {
+            self.0.replace(self.0.get() + 50_000)
+        }
+    }
+    let bucket = TokenBucket::with_clock(QUOTA, Late(Cell::new(3_600_000_000)));
+    assert_eq!(bucket.try_acquire(3), Ok(0));
+    let state = bucket.state().unwrap();
+    assert_eq!((state.tokens(), state.credited_until(&QUOTA)), (0, 3_600_050_000));
+}
+
 /// A clock that is wrong by an hour once, and right from then on.
 struct Glitch(Cell<bool>);
 

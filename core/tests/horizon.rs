@@ -5,9 +5,11 @@
 
 #![allow(clippy::unwrap_used, clippy::arithmetic_side_effects, reason = "a test")]
 
+use core::cell::Cell;
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 
-use tollgate_core::{NoClock, Quota, State, TokenBucket, Words};
+use tollgate_core::{DefaultWord, NoClock, Quota, State, TokenBucket, Word, Words};
 
 /// A quarter of a token's time, in ticks and in microseconds.
 const QUARTER: u64 = 1 << 25;
@@ -119,5 +121,48 @@ fn the_largest_burst_over_any_idle_time() {
                 );
             }
         }
+    }
+}
+
+/// A word whose users die when they come to raise it.
+struct Deadly<'a> {
+    word: DefaultWord,
+    deadly: &'a Cell<bool>,
+}
+
+impl Word for Deadly<'_> {
+    fn load(&self, order: Ordering) -> u64 {
+        self.word.load(order)
+    }
+
+    fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
+        self.word.compare_exchange(current, new, success, failure)
+    }
+
+    fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
+        if self.deadly.get() { self.word.load(Ordering::Relaxed) } else { self.word.fetch_max(floor, order) }
+    }
+}
+
+/// A caller dies between the two steps of a jump, in either epoch; the next one settles it, and no token is there twice.
+#[test]
+fn a_jump_that_was_half_done() {
+    let deadly = Cell::new(false);
+    let words = State::new(&quota(), 0, quota().moment(0)).to_words();
+    let [state, horizon] = words.map(|word| Deadly { word: DefaultWord::new(word), deadly: &deadly });
+    let bucket = TokenBucket::over(quota(), Words::new(&state, &horizon), NoClock);
+    let mut now = 0;
+    for idle in [40, 64, 65, 100, 128, 1000, 33] {
+        now += idle * QUARTER;
+        deadly.set(true);
+        // The first of them leaves its state behind, and the others meet it.
+        assert!(bucket.try_acquire_at(now, 1).is_err());
+        assert_eq!(bucket.available_at(now), Ok(4));
+        deadly.set(false);
+        assert_eq!(bucket.state().unwrap().tokens(), 4);
+        assert_eq!(bucket.try_acquire_at(now, 3), Ok(1));
+        assert_eq!(bucket.try_acquire_at(now, 1), Ok(0));
+        assert!(bucket.try_acquire_at(now + 4 * QUARTER - 1, 1).is_err());
+        assert_eq!(bucket.available_at(now + 4 * QUARTER), Ok(1));
     }
 }

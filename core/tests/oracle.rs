@@ -207,9 +207,13 @@ fn calls_that_take_nothing_write_nothing() {
         assert!(bucket.retry_after_at(now, 10).is_ok());
     }
     bucket.refund(0).unwrap();
+    assert_eq!(bucket.acquire_up_to_at(year, 0), Ok(0));
     assert_eq!(writes.get(), 0);
 
     assert_eq!(bucket.try_acquire_at(1, 3), Ok(0));
+    assert_eq!(bucket.acquire_up_to_at(1, 5), Ok(0));
+    assert_eq!(bucket.overdraw_at(1, 0), Ok(0));
+    assert!(bucket.overdraw_at(1, 11).is_err());
     assert_eq!(writes.get(), 1);
     assert_eq!(bucket.try_acquire_at(year, 10), Ok(0));
     assert!(bucket.try_acquire_at(year, 1).is_err());

@@ -51,6 +51,10 @@ fn calls_that_change_nothing_write_nothing() {
     assert_eq!((pool.drain(), writes.get()), (10, 1));
     assert_eq!((pool.claim(4), pool.claim(0), pool.drain(), pool.refill(0)), (None, Some(0), 0, 0));
     assert_eq!(writes.get(), 1);
+    // The capacity alone, where there are as many tokens.
+    assert_eq!(pool.refill(4), 4);
+    pool.set_capacity(4);
+    assert_eq!((pool.available(), writes.get()), (4, 3));
 }
 
 #[test]
@@ -125,6 +129,11 @@ fn taking_what_there_is_and_filling_up() {
     assert_eq!(bucket.drain_at(310_000), Ok(10));
     assert_eq!(bucket.available_at(409_999), Ok(0), "a reset bucket counts from the reset");
     assert_eq!(bucket.available_at(410_000), Ok(1));
+    let early = TokenBucket::new(quota!(Quota::per_second(10)));
+    assert_eq!(early.drain_at(0), Ok(10));
+    early.reset_at(1_000_000).unwrap();
+    assert_eq!(early.drain_at(0), Ok(10));
+    assert_eq!(early.available_at(1_000_000), Ok(0), "it counts from the reset, though it was drained earlier");
     // By a clock that went back, it is full all the same, and counts on from where it was.
     bucket.reset_at(100_000).unwrap();
     assert_eq!(bucket.drain_at(100_000), Ok(10));

@@ -39,6 +39,22 @@ fn a_quota_says_what_it_is_or_why_it_cannot_be() {
 }
 
 #[test]
+fn the_longest_fill_time_is_the_last_that_fits() {
+    let fills = |capacity, nanos| Quota::new(1, Duration::from_nanos(nanos)).unwrap().with_burst(capacity).is_ok();
+    // 2^63 − 1 µs, less 994 ns; and 2^63 µs.
+    assert!(fills(3003, 3_071_385_959_658_600_002));
+    assert!(!fills(4000, 1 << 61));
+}
+
+#[test]
+fn quotas_are_equal_that_allow_the_same() {
+    assert_eq!(Quota::per_minute(60).unwrap().with_burst(3), Quota::per_second(1).unwrap().with_burst(3));
+    assert_ne!(QUOTA, Quota::per_second(11).unwrap().with_burst(3).unwrap());
+    assert_ne!(QUOTA, Quota::per_second(10).unwrap().with_burst(4).unwrap());
+    assert_ne!(Quota::new(1, Duration::from_micros(2)), Quota::new(1, Duration::from_nanos(2001)));
+}
+
+#[test]
 fn a_counter_says_why_it_cannot_be() {
     let error = Counter::new(40, 16_000_000).unwrap_err();
     assert_eq!(error.to_string(), "a counter of 40 bits at 16000000 Hz; it must have 8 to 32 bits, and 1 Hz or more");
