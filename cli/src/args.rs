@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args as Group, Parser, Subcommand};
 
 use crate::exit::NOT_IN_TIME;
-use crate::rate::Rate;
+use crate::rate::{Rate, span};
 
 /// One rate limit for all processes of a machine: what flock(1) is for locks.
 ///
@@ -29,7 +30,7 @@ pub(crate) enum Command {
     /// 126 or 127 when the command can't be run, which gives the tokens back.
     Run {
         #[command(flatten)]
-        take: Cost,
+        take: Take,
         /// The command and its arguments.
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
         command: Vec<OsString>,
@@ -39,7 +40,19 @@ pub(crate) enum Command {
     /// Exits with 0 when it has taken them; else as `run` does.
     Take {
         #[command(flatten)]
-        take: Cost,
+        take: Take,
+    },
+    /// Copy the standard input to the standard output, one line a token.
+    ///
+    /// Each line is written as soon as its token is there; their order stays.
+    Pipe {
+        #[command(flatten)]
+        limit: Limit,
+        #[command(flatten)]
+        quota: Quota,
+        /// Take a token for each byte of a line, instead of one for the line.
+        #[arg(long)]
+        bytes: bool,
     },
     /// Show the limit, how many tokens there are, and when the next one comes.
     Show {
@@ -49,10 +62,62 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Set another rate and burst, for all processes from their next call on; or create the limit.
+    ///
+    /// The tokens that are there stay, as far as the new burst holds them.
+    Set {
+        #[command(flatten)]
+        limit: Limit,
+        /// Tokens per unit of time: 10/s, 0.5/s, 5/15s, 5000/h, 1/365d.
+        #[arg(short, long, value_name = "N/UNIT", allow_hyphen_values = true)]
+        rate: Rate,
+        /// The most tokens that can be taken at once [default: the tokens of one second, at least 1].
+        #[arg(short, long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+        burst: Option<u32>,
+    },
+    /// Make all processes wait, or refuse, for some time from now.
+    ///
+    /// It never shortens a longer pause: `resume` ends one.
+    Pause {
+        #[command(flatten)]
+        limit: Limit,
+        /// How long: 30s, 1.5m, 2h; seconds if there is no unit.
+        #[arg(value_name = "TIME", value_parser = wait, allow_negative_numbers = true)]
+        time: Duration,
+    },
+    /// End a pause.
+    Resume {
+        #[command(flatten)]
+        limit: Limit,
+    },
+    /// Give tokens back that were not used.
+    Refund {
+        #[command(flatten)]
+        limit: Limit,
+        /// How many tokens.
+        #[arg(short = 'n', long, value_name = "TOKENS", default_value_t = 1, allow_negative_numbers = true)]
+        cost: u32,
+    },
+    /// Fill the bucket.
+    Reset {
+        #[command(flatten)]
+        limit: Limit,
+    },
     /// Let several processes hammer one file, and count whether they stay within the limit.
     ///
     /// Exits with 0 only if, together, they were granted no more than burst + rate × time.
     Demo(Hammer),
+    /// Print the completions of a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages into a folder.
+    Man {
+        /// The folder.
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+    },
     #[command(hide = true)]
     DemoWorker {
         #[arg(long)]
@@ -62,17 +127,38 @@ pub(crate) enum Command {
     },
 }
 
+/// Where limits are, and whose they may be.
 #[derive(Debug, Group)]
-pub(crate) struct Limit {
-    /// The file that holds the limit.
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) file: PathBuf,
+pub(crate) struct Where {
+    /// The folder of named limits [default: tollgate in XDG_RUNTIME_DIR, or else tollgate-UID in /dev/shm].
+    #[arg(long, value_name = "FOLDER", env = "TOLLGATE_DIR", hide_env_values = true)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Use the limit of this user as well, by number; may be repeated. Yours and root's are used anyway.
+    #[arg(long, value_name = "UID")]
+    pub(crate) allow_owner: Vec<u32>,
+    /// The permissions of a file that is created, in octal, whatever the umask.
+    #[arg(long, value_name = "MODE", default_value = "0600", value_parser = octal)]
+    pub(crate) mode: u32,
 }
 
+/// One limit.
 #[derive(Debug, Group)]
-pub(crate) struct Cost {
+#[group(skip)]
+pub(crate) struct Limit {
+    /// The file that holds the limit.
+    #[arg(short, long, value_name = "FILE", required_unless_present = "name", conflicts_with = "name")]
+    pub(crate) file: Option<PathBuf>,
+    /// The name of a limit, in the folder of named limits.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
     #[command(flatten)]
-    pub(crate) limit: Limit,
+    pub(crate) place: Where,
+}
+
+/// The quota of a limit that may be created.
+#[derive(Debug, Group)]
+#[group(skip)]
+pub(crate) struct Quota {
     /// Tokens per unit of time: 10/s, 0.5/s, 5/15s, 5000/h, 1/365d.
     ///
     /// Units are us, ms, s, m, h and d, or a multiple of one. Makes the file if there is none; must be the file's own
@@ -82,11 +168,31 @@ pub(crate) struct Cost {
     /// The most tokens that can be taken at once, 1 to 4294967295 [default: the tokens of one second, at least 1].
     #[arg(short, long, value_name = "TOKENS", requires = "rate", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) burst: Option<u32>,
+}
+
+/// What to take, and how long to wait for it.
+#[derive(Debug, Group)]
+#[group(skip)]
+pub(crate) struct Take {
+    /// The file that holds the limit.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "name", required_unless_present_any = ["name", "limit"])]
+    pub(crate) file: Option<PathBuf>,
+    /// The name of a limit, in the folder of named limits.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// A limit that exists, by name or by a path with a slash in it, and how many tokens to take of it; may be repeated:
+    /// all are granted, or none.
+    #[arg(long, value_name = "LIMIT=TOKENS", conflicts_with_all = ["file", "name", "rate", "cost"])]
+    pub(crate) limit: Vec<LimitCost>,
+    #[command(flatten)]
+    pub(crate) quota: Quota,
+    #[command(flatten)]
+    pub(crate) place: Where,
     /// How many tokens to take.
     #[arg(short = 'n', long, value_name = "TOKENS", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) cost: u32,
-    /// Give up when the tokens won't be there within this time; fractions count [default: wait for ever].
-    #[arg(short, long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
+    /// Give up when the tokens won't be there within this time: 5, 0.25, 30s, 2m [default: wait for ever].
+    #[arg(short, long, value_name = "TIME", allow_negative_numbers = true, value_parser = wait)]
     pub(crate) wait: Option<Duration>,
     /// Give up when the tokens are not there now.
     #[arg(long, conflicts_with = "wait")]
@@ -96,9 +202,27 @@ pub(crate) struct Cost {
     pub(crate) conflict_exit_code: u8,
 }
 
-impl Cost {
+impl Take {
     pub(crate) fn timeout(&self) -> Duration {
         if self.no_wait { Duration::ZERO } else { self.wait.unwrap_or(Duration::MAX) }
+    }
+}
+
+/// A limit and what to take of it.
+#[derive(Clone, Debug)]
+pub(crate) struct LimitCost {
+    pub(crate) limit: String,
+    pub(crate) cost: u32,
+}
+
+impl FromStr for LimitCost {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.rsplit_once('=').filter(|(limit, _)| !limit.is_empty());
+        let (limit, cost) = parts.ok_or("expected a limit and a number of tokens, for example requests=1")?;
+        let cost = cost.parse().map_err(|_| format!("{cost:?} is not a number of tokens up to {}", u32::MAX))?;
+        Ok(Self { limit: limit.to_owned(), cost })
     }
 }
 
@@ -118,20 +242,49 @@ pub(crate) struct Hammer {
     pub(crate) seconds: u64,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    text.parse()
-        .ok()
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "expected seconds, for example 5 or 0.25".to_owned())
+fn wait(text: &str) -> Result<Duration, String> {
+    let seconds = || Duration::try_from_secs_f64(text.parse().ok()?).ok();
+    seconds()
+        .or_else(|| span(text))
+        .ok_or_else(|| "expected seconds or a time with its unit, for example 5, 0.25, 30s or 2m".to_owned())
+}
+
+fn octal(text: &str) -> Result<u32, String> {
+    u32::from_str_radix(text, 8).map_err(|_| "expected an octal number, for example 0660".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
 
+    use super::*;
+
     /// What clap checks of a command line's description, in builds for debugging alone.
     #[test]
     fn the_command_line_is_well_described() {
         super::Args::command().debug_assert();
+    }
+
+    #[test]
+    fn times_have_units_or_are_seconds() {
+        let millis = |text| wait(text).map(|time| time.as_millis());
+        for (text, expected) in
+            [("5", 5000), ("0.25", 250), ("30s", 30_000), ("1.5m", 90_000), ("2h", 7_200_000), ("0", 0), ("250ms", 250)]
+        {
+            assert_eq!(millis(text), Ok(expected), "{text}");
+        }
+        for text in ["", "-1", "s", "1y", "1e99", "nan", "-5s", "1 s"] {
+            assert!(wait(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_limit_has_a_cost() {
+        let parsed = |text: &str| text.parse::<LimitCost>().map(|limit| (limit.limit, limit.cost));
+        assert_eq!(parsed("rpm=1"), Ok(("rpm".to_owned(), 1)));
+        assert_eq!(parsed("/a=b/c=8"), Ok(("/a=b/c".to_owned(), 8)));
+        for text in ["rpm", "rpm=", "=1", "rpm=-1", "rpm=4294967296", "rpm=1.5"] {
+            assert!(parsed(text).is_err(), "{text}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use tollgate::{FileError, TryAcquireError};
+use tollgate::{AcquireError, FileError, TryAcquireError};
 
 /// The command line was wrong, or asks for what can never be: EX_USAGE.
 pub(crate) const USAGE: u8 = 64;
@@ -38,6 +38,10 @@ impl Failure {
         Self { code: USAGE, message: message.into() }
     }
 
+    pub(crate) fn permission(message: impl Into<String>) -> Self {
+        Self { code: NO_PERMISSION, message: message.into() }
+    }
+
     pub(crate) fn io(doing: &str, error: &io::Error) -> Self {
         Self { code: IO, message: format!("{doing}: {error}") }
     }
@@ -59,8 +63,13 @@ impl From<FileError> for Failure {
         let code = match &error {
             FileError::NotFound { .. } => NO_INPUT,
             FileError::AlreadyExists { .. } => CANT_CREATE,
-            FileError::QuotaMismatch { .. } => USAGE,
-            FileError::TimeNamespace { .. } => UNAVAILABLE,
+            FileError::QuotaMismatch { .. } | FileError::BadMode { .. } => USAGE,
+            FileError::TimeNamespace | FileError::Remote { .. } | FileError::Busy { .. } | FileError::Gone { .. } => {
+                UNAVAILABLE
+            }
+            FileError::OtherOwner { .. } | FileError::WorldWritable { .. } | FileError::ReadOnly { .. } => {
+                NO_PERMISSION
+            }
             FileError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => NO_PERMISSION,
             FileError::Io { doing: "creating", .. } => CANT_CREATE,
             FileError::Io { .. } => IO,
@@ -75,11 +84,13 @@ impl From<FileError> for Failure {
 }
 
 /// A refusal of the limiter in `file`; `not_in_time` is the code of one that is not final.
-pub(crate) fn refused(file: &std::path::Path, error: &TryAcquireError, not_in_time: u8) -> Failure {
+pub(crate) fn refused(file: &std::path::Path, error: &AcquireError, not_in_time: u8) -> Failure {
     let code = match error {
-        TryAcquireError::ExceedsCapacity { .. } => USAGE,
-        TryAcquireError::Uninitialized => DATA,
-        _ => not_in_time,
+        AcquireError::Refused(TryAcquireError::ExceedsCapacity { .. }) => USAGE,
+        AcquireError::Refused(_) | AcquireError::Paused { .. } => not_in_time,
+        AcquireError::ReadOnly => NO_PERMISSION,
+        AcquireError::Removed | AcquireError::Replaced => UNAVAILABLE,
+        _ => DATA,
     };
     Failure { code, message: format!("{}: {error}", file.display()) }
 }

@@ -3,11 +3,15 @@
 mod args;
 mod demo;
 mod exit;
+mod generate;
 mod limit;
+mod pipe;
+mod place;
 mod rate;
 mod run;
 mod show;
 mod signals;
+mod steer;
 
 use std::process::ExitCode;
 
@@ -28,7 +32,15 @@ fn main() -> ExitCode {
     let outcome = match args.command {
         Command::Run { take, command } => run::run(&take, &command),
         Command::Take { take } => run::take(&take),
+        Command::Pipe { limit, quota, bytes } => pipe::pipe(&limit, &quota, bytes),
         Command::Show { limit, json } => show::show(&limit, json),
+        Command::Set { limit, rate, burst } => steer::set(&limit, rate, burst),
+        Command::Pause { limit, time } => steer::pause(&limit, time),
+        Command::Resume { limit } => steer::resume(&limit),
+        Command::Refund { limit, cost } => steer::refund(&limit, cost),
+        Command::Reset { limit } => steer::reset(&limit),
+        Command::Completions { shell } => generate::completions(shell),
+        Command::Man { folder } => generate::man(&folder),
         Command::Demo(demo) => demo::demo(&demo),
         Command::DemoWorker { file, seconds } => demo::work(&file, seconds),
     };

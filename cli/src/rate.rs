@@ -68,6 +68,14 @@ fn decimal(text: &str) -> Option<(u64, u64)> {
     Some((digits.parse().ok()?, 10_u64.checked_pow(u32::try_from(fraction.len()).ok()?)?))
 }
 
+/// Reads a time with its unit: 30s, 1.5m.
+pub(crate) fn span(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(|c| c.is_ascii_digit() || *c == b'.').count();
+    let (number, unit) = text.split_at(digits);
+    let ((count, parts), (_, nanos)) = (decimal(number)?, UNITS.into_iter().find(|(name, _)| *name == unit)?);
+    Some(Duration::from_nanos(nanos.checked_mul(count)? / parts))
+}
+
 /// Reads a unit of time or a multiple of one, in nanoseconds.
 fn period(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

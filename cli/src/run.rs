@@ -6,25 +6,27 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::MutexGuard;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use tollgate::{SharedRateLimiter, retry_for};
+use tollgate::{NotAll, SharedRateLimiter, retry_for, try_acquire_all};
 
-use crate::args::Cost;
+use crate::args::Take;
 use crate::exit::{Failure, refused};
-use crate::limit::limiter;
+use crate::limit::{Share, shares};
 use crate::signals::{Phase, Phases};
 
 /// Takes tokens, then runs a command, and exits as it does.
-pub(crate) fn run(take: &Cost, command: &[OsString]) -> Result<ExitCode, Failure> {
+pub(crate) fn run(take: &Take, command: &[OsString]) -> Result<ExitCode, Failure> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Failure::usage("a command is missing"));
     };
-    let limiter = limiter(take)?;
+    let shares = shares(take)?;
     let phases = start()?;
-    let mut phase = acquire(&limiter, take, &phases)?;
+    let mut phase = acquire(&shares, take, &phases)?;
     let child = Command::new(program).args(arguments).spawn();
     let mut child = child.map_err(|error| {
         // Nothing ran: give the tokens back. Where even that fails, the limit is only stricter than it need be.
-        let _ = limiter.refund(take.cost);
+        for share in &shares {
+            let _ = share.limiter.refund(share.cost);
+        }
         Failure::command(&program.to_string_lossy(), &error)
     })?;
     *phase = Phase::Running(descriptor(&child));
@@ -34,11 +36,11 @@ pub(crate) fn run(take: &Cost, command: &[OsString]) -> Result<ExitCode, Failure
 }
 
 /// Takes tokens.
-pub(crate) fn take(take: &Cost) -> Result<ExitCode, Failure> {
-    let limiter = limiter(take)?;
+pub(crate) fn take(take: &Take) -> Result<ExitCode, Failure> {
+    let shares = shares(take)?;
     let phases = start()?;
     // From here on a signal is too late to say that nothing was taken.
-    *acquire(&limiter, take, &phases)? = Phase::Running(None);
+    *acquire(&shares, take, &phases)? = Phase::Running(None);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -47,12 +49,19 @@ fn start() -> Result<Phases, Failure> {
 }
 
 /// Waits for the tokens. Signals are held from before they are taken: one that ends the process has taken nothing.
-fn acquire<'a>(limiter: &SharedRateLimiter, take: &Cost, phases: &'a Phases) -> Result<MutexGuard<'a, Phase>, Failure> {
+fn acquire<'a>(shares: &[Share], take: &Take, phases: &'a Phases) -> Result<MutexGuard<'a, Phase>, Failure> {
+    let limits: Vec<(&SharedRateLimiter, u32)> = shares.iter().map(|share| (&share.limiter, share.cost)).collect();
     let attempt = || {
         let phase = phases.hold();
-        limiter.try_acquire(take.cost).map(|_| phase)
+        match try_acquire_all(&limits) {
+            Ok(()) => Ok(phase),
+            Err(refusal) => Err(refusal.or_gone(&limits)),
+        }
     };
-    retry_for(take.timeout(), attempt).map_err(|error| refused(&take.limit.file, &error, take.conflict_exit_code))
+    retry_for(take.timeout(), attempt).map_err(|refusal: NotAll| {
+        let path = shares.get(refusal.index).map_or(std::path::Path::new(""), |share| share.limiter.path());
+        refused(path, &refusal.error, take.conflict_exit_code)
+    })
 }
 
 /// A handle on the child that can't come to mean another process; `None` on a kernel that has none (before 5.3).

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use tollgate_core::{Quota, QuotaError};
 
-/// Why a file can't be made or used as a limiter. Nothing was created or changed.
+use crate::layout::{Flaw, version};
+
+/// Why a file can't be made, opened or changed. Nothing was created or changed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FileError {
@@ -58,7 +60,7 @@ pub enum FileError {
         /// What is wrong with it.
         source: QuotaError,
     },
-    /// The file has another quota than was asked for: ask for that, or remove the file.
+    /// The file has another quota than was asked for: ask for that, change it, or remove the file.
     QuotaMismatch {
         /// The path.
         path: PathBuf,
@@ -67,26 +69,67 @@ pub enum FileError {
         /// The quota asked for.
         expected: Quota,
     },
-    /// The file counts its time from an earlier start of the machine, or another machine's: remove it.
-    OtherBoot {
+    /// The file belongs to another user, who could change the limit: allow it
+    /// ([`Options::allow_owner`](crate::Options::allow_owner)), or choose another path.
+    OtherOwner {
         /// The path.
         path: PathBuf,
-        /// The boot id of the file.
-        found: String,
-        /// The boot id of this machine.
-        expected: String,
+        /// The owner's user id.
+        found: u32,
+        /// This process's effective user id.
+        expected: u32,
     },
-    /// This process is in a time namespace, where the clock differs from that of the machine's other processes: leave
-    /// it.
-    TimeNamespace {
-        /// Seconds and nanoseconds by which the clock differs.
-        offset: String,
+    /// Everybody can write to the file, and so change the limit: take that permission away, or choose another path.
+    WorldWritable {
+        /// The path.
+        path: PathBuf,
+        /// The permission bits.
+        mode: u32,
     },
+    /// The mode asked for lets everybody write to the file, or its owner not: give another.
+    BadMode {
+        /// The mode.
+        mode: u32,
+    },
+    /// The file is on another machine, whose processes can't share memory with this one's: choose a local folder.
+    Remote {
+        /// The path.
+        path: PathBuf,
+        /// The kind of file system.
+        kind: &'static str,
+    },
+    /// The file may only be read: get permission to write.
+    ReadOnly {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file was removed or replaced since it was opened: open the path again.
+    Gone {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Another process is changing the quota, or holds a lock (flock(2)) on the file: try again, or end it.
+    Busy {
+        /// The path.
+        path: PathBuf,
+    },
+    /// This process's time namespace is not its children's, so that its clock's offset can't be known: start a program in
+    /// it, which then can.
+    TimeNamespace,
 }
 
 impl FileError {
     pub(crate) fn io(doing: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
         Self::Io { doing, path: path.to_owned(), source: source.into() }
+    }
+
+    pub(crate) fn flaw(path: &Path, flaw: Flaw) -> Self {
+        let path = path.to_owned();
+        match flaw {
+            Flaw::Content(found) => Self::NotALimiter { path, found },
+            Flaw::Version(found) => Self::Version { path, found, expected: version() },
+            Flaw::Quota(source) => Self::BadQuota { path, source },
+        }
     }
 }
 
@@ -113,18 +156,44 @@ impl std::fmt::Display for FileError {
                 let path = path.display();
                 write!(
                     f,
-                    "{path}: the file's quota is {found}; asked for was {expected}; ask for that, or remove the file"
+                    "{path}: the file's quota is {found}; asked for was {expected}; ask for that, change the file's, or \
+                     remove the file"
                 )
             }
-            Self::OtherBoot { path, found, expected } => {
+            Self::OtherOwner { path, found, expected } => {
                 let path = path.display();
                 write!(
                     f,
-                    "{path}: the file is from boot {found} of a machine, this is boot {expected}; remove the file"
+                    "{path}: the file belongs to user {found}, not to user {expected}; allow that owner, or choose another path"
                 )
             }
-            Self::TimeNamespace { offset } => {
-                write!(f, "this time namespace's clock differs from the machine's by {offset} (seconds, nanoseconds)")
+            Self::WorldWritable { path, mode } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "{path}: everybody can write to the file (mode {mode:04o}); chmod o-w it, or choose another path"
+                )
+            }
+            Self::BadMode { mode } => {
+                write!(
+                    f,
+                    "mode {mode:04o}: the owner must be able to read and write, others not to write; for example 0660"
+                )
+            }
+            Self::Remote { path, kind } => {
+                write!(
+                    f,
+                    "{}: the file is on {kind}, which other machines share; choose a local folder",
+                    path.display()
+                )
+            }
+            Self::ReadOnly { path } => write!(f, "{}: no permission to write to the file", path.display()),
+            Self::Gone { path } => write!(f, "{}: the file was removed or replaced; open it again", path.display()),
+            Self::Busy { path } => {
+                write!(f, "{}: another process is changing the quota, or holds a lock on the file", path.display())
+            }
+            Self::TimeNamespace => {
+                f.write_str("this process has left its time namespace and is not yet in another: start a program in it")
             }
         }
     }

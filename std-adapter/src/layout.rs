@@ -1,107 +1,176 @@
-//! What is where in a limiter's file: one page, a header that never changes, and the two words that do.
+//! What is where in a limiter's file: one page, a header, a line that all share, and slots of which one is in use.
 //!
 //! ```text
 //! offset  bytes
-//!      0      8  magic: "TOLLGATE"
+//!      0      8  magic: "TOLLGATE"                        never changes
 //!      8      4  byte order mark: 0x01020304
 //!     12      4  version of this format
 //!     16      4  clock: 1 = CLOCK_BOOTTIME in microseconds
-//!     20      4  capacity: 1 ..= 2^32 − 1 tokens
-//!     24      4  tokens for each period: 1 ..= 2^32 − 1
-//!     28      4  zero
-//!     32      8  period in nanoseconds: 10^3 ..= 3.15576·10^18
-//!     40     16  boot id of the machine
+//!     20      4  checksum of the bytes before
+//!     24     40  zero
+//!     64      8  epoch: how the file's time follows from the clock   (see `clock.rs`)
+//!     72      8  the generation to look at first                     (see `generations.rs`)
+//!     80      8  paused until this time, in microseconds of the file's time; 0 = not paused
+//!     88   1960  zero
+//!   2048    128  slot 0: a generation, that is a quota and its bucket
+//!   2176    128  slot 1
+//!     ...
+//!   3968    128  slot 15
+//!
+//! slot    bytes
+//!      0      8  state word                               the hot words, on lines of their own
+//!      8      8  horizon word
+//!     16      8  the number of the generation
+//!     24      8  capacity: 1 ..= 2^32 − 1 tokens          as 64-bit words, since they are read as such
+//!     32      8  tokens for each period: 1 ..= 2^32 − 1
+//!     40      8  period in nanoseconds: 10^3 ..= 3.15576·10^18
+//!     48      8  checksum of the three
 //!     56     72  zero
-//!    128      8  state word          the hot words, in a cache line (and its neighbour)
-//!    136      8  horizon word        that no one else writes to
-//!    144   3952  zero
 //! ```
 //!
 //! Numbers are in the byte order of the machine, which the mark tells.
 
-use std::path::Path;
 use std::time::Duration;
 
-use tollgate_core::Quota;
-
-use crate::clock::BootId;
-use crate::error::FileError;
+use tollgate_core::{Quota, QuotaError};
 
 /// The length of the file: a page, on every machine that has 64-bit atomics.
 pub(crate) const LENGTH: usize = 4096;
-/// Where the state word is.
-pub(crate) const STATE: usize = 128;
-/// Where the horizon word is.
-pub(crate) const HORIZON: usize = 136;
+
+/// Where the epoch is.
+pub(crate) const EPOCH: usize = 64;
+/// Where the generation to look at first is.
+pub(crate) const FIRST: usize = 72;
+/// Where the end of a pause is.
+pub(crate) const PAUSE: usize = 80;
+
+/// How many slots there are.
+const SLOTS: usize = 16;
+const FIRST_SLOT: usize = 2048;
+const SLOT_LENGTH: usize = 128;
+
+const _: () = assert!(FIRST_SLOT + SLOTS * SLOT_LENGTH == LENGTH);
 
 const MAGIC: [u8; 8] = *b"TOLLGATE";
 const BYTE_ORDER: u32 = 0x0102_0304;
 const VERSION: u32 = 1;
 const CLOCK_BOOTTIME: u32 = 1;
+/// The bytes that the header's checksum covers; it follows them.
+const HEADER: usize = 20;
 
 /// A limiter's file as read once, or to be written.
 pub(crate) type Page = [u8; LENGTH];
 
-/// What never changes in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    pub(crate) quota: Quota,
-    pub(crate) boot: BootId,
+/// Where the words of a generation are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub(crate) state: usize,
+    pub(crate) horizon: usize,
+    pub(crate) number: usize,
+    pub(crate) quota: [usize; 4],
 }
 
-impl Header {
-    /// Makes the file's content with these words.
-    pub(crate) fn page(&self, [state, horizon]: [u64; 2]) -> Page {
-        let period = u64::try_from(self.quota.period().as_nanos()).unwrap_or(u64::MAX);
-        let mut page = [0; LENGTH];
-        put(&mut page, 0, MAGIC);
-        put(&mut page, 8, BYTE_ORDER.to_ne_bytes());
-        put(&mut page, 12, VERSION.to_ne_bytes());
-        put(&mut page, 16, CLOCK_BOOTTIME.to_ne_bytes());
-        put(&mut page, 20, self.quota.capacity().to_ne_bytes());
-        put(&mut page, 24, self.quota.tokens().to_ne_bytes());
-        put(&mut page, 32, period.to_ne_bytes());
-        put(&mut page, 40, self.boot.0);
-        put(&mut page, STATE, state.to_ne_bytes());
-        put(&mut page, HORIZON, horizon.to_ne_bytes());
-        page
-    }
-
-    /// Checks a file's content, read from `path`.
-    pub(crate) fn read(page: &Page, path: &Path) -> Result<Self, FileError> {
-        let other = |found: String| FileError::NotALimiter { path: path.to_owned(), found };
-        let magic: [u8; 8] = get(page, 0);
-        if magic != MAGIC {
-            return Err(other(format!("it starts with {:?}, not {:?}", Ascii(&magic), Ascii(&MAGIC))));
-        }
-        let order = u32::from_ne_bytes(get(page, 8));
-        if order != BYTE_ORDER {
-            return Err(other(format!("its byte order mark is {order:#010x}, this machine's is {BYTE_ORDER:#010x}")));
-        }
-        let version = u32::from_ne_bytes(get(page, 12));
-        if version != VERSION {
-            return Err(FileError::Version { path: path.to_owned(), found: version, expected: VERSION });
-        }
-        let clock = u32::from_ne_bytes(get(page, 16));
-        if clock != CLOCK_BOOTTIME {
-            return Err(other(format!("its clock is number {clock}, this library's is {CLOCK_BOOTTIME}")));
-        }
-        let (capacity, tokens) = (u32::from_ne_bytes(get(page, 20)), u32::from_ne_bytes(get(page, 24)));
-        let period = Duration::from_nanos(u64::from_ne_bytes(get(page, 32)));
-        let quota = Quota::new(tokens, period)
-            .and_then(|rate| rate.with_burst(capacity))
-            .map_err(|source| FileError::BadQuota { path: path.to_owned(), source })?;
-        Ok(Self { quota, boot: BootId(get(page, 40)) })
-    }
+/// Finds the slot of a generation: they take turns.
+#[inline]
+pub(crate) const fn slot(generation: u64) -> Slot {
+    #[allow(clippy::cast_possible_truncation, reason = "the lowest bits count")]
+    let at = FIRST_SLOT + (generation as usize % SLOTS) * SLOT_LENGTH;
+    Slot { state: at, horizon: at + 8, number: at + 16, quota: [at + 24, at + 32, at + 40, at + 48] }
 }
 
-/// The eight bytes of a magic as text, whatever they are.
-struct Ascii<'a>(&'a [u8]);
+/// Returns the words of a quota, for [`Slot::quota`].
+pub(crate) fn quota_words(quota: &Quota) -> [u64; 4] {
+    let period = u64::try_from(quota.period().as_nanos()).unwrap_or(u64::MAX);
+    let words = [quota.capacity().into(), quota.tokens().into(), period];
+    let [capacity, tokens, period] = words;
+    [capacity, tokens, period, checksum_of_words(words)]
+}
 
-impl std::fmt::Debug for Ascii<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "\"{}\"", self.0.escape_ascii())
+/// What is wrong with a file's content.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Flaw {
+    /// It is not a limiter's file, or damaged: what was found.
+    Content(String),
+    /// It has another version of the format.
+    Version(u32),
+    /// Its quota is none.
+    Quota(QuotaError),
+}
+
+/// Reads a quota from its words.
+pub(crate) fn read_quota([capacity, tokens, period, sum]: [u64; 4]) -> Result<Quota, Flaw> {
+    let expected = checksum_of_words([capacity, tokens, period]);
+    if sum != expected {
+        return Err(Flaw::Content(format!("the checksum of its quota is {sum:#x}, not {expected:#x}")));
     }
+    // A right checksum of what does not fit in its field is no accident; say what the field would hold at most.
+    let field = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    Quota::new(field(tokens), Duration::from_nanos(period))
+        .and_then(|rate| rate.with_burst(field(capacity)))
+        .map_err(Flaw::Quota)
+}
+
+/// Makes the content of a new file: generation 0.
+pub(crate) fn page(quota: &Quota, [state, horizon]: [u64; 2], epoch: u64) -> Page {
+    let mut page = [0; LENGTH];
+    put(&mut page, 0, MAGIC);
+    put(&mut page, 8, BYTE_ORDER.to_ne_bytes());
+    put(&mut page, 12, VERSION.to_ne_bytes());
+    put(&mut page, 16, CLOCK_BOOTTIME.to_ne_bytes());
+    let sum = checksum_of_header(&page);
+    put(&mut page, HEADER, sum.to_ne_bytes());
+    put(&mut page, EPOCH, epoch.to_ne_bytes());
+    let slot = slot(0);
+    put(&mut page, slot.state, state.to_ne_bytes());
+    put(&mut page, slot.horizon, horizon.to_ne_bytes());
+    for (at, word) in slot.quota.into_iter().zip(quota_words(quota)) {
+        put(&mut page, at, word.to_ne_bytes());
+    }
+    page
+}
+
+/// Checks what never changes in a file.
+pub(crate) fn check_header(page: &Page) -> Result<(), Flaw> {
+    let content = |found| Err(Flaw::Content(found));
+    let magic: [u8; 8] = get(page, 0);
+    if magic != MAGIC {
+        return content(format!("it starts with \"{}\", not \"{}\"", magic.escape_ascii(), MAGIC.escape_ascii()));
+    }
+    let order = u32::from_ne_bytes(get(page, 8));
+    if order != BYTE_ORDER {
+        return content(format!("its byte order mark is {order:#010x}, this machine's is {BYTE_ORDER:#010x}"));
+    }
+    let version = u32::from_ne_bytes(get(page, 12));
+    if version != VERSION {
+        return Err(Flaw::Version(version));
+    }
+    let (sum, expected) = (u32::from_ne_bytes(get(page, HEADER)), checksum_of_header(page));
+    if sum != expected {
+        return content(format!("the checksum of its header is {sum:#010x}, not {expected:#010x}"));
+    }
+    let clock = u32::from_ne_bytes(get(page, 16));
+    if clock != CLOCK_BOOTTIME {
+        return content(format!("its clock is number {clock}, this library's is {CLOCK_BOOTTIME}"));
+    }
+    Ok(())
+}
+
+/// The version of this format.
+pub(crate) const fn version() -> u32 {
+    VERSION
+}
+
+fn checksum_of_header(page: &Page) -> u32 {
+    crc32fast::hash(page.get(..HEADER).unwrap_or_default())
+}
+
+fn checksum_of_words(words: [u64; 3]) -> u64 {
+    let mut hasher = crc32fast::Hasher::new();
+    for word in words {
+        hasher.update(&word.to_ne_bytes());
+    }
+    // Not zero for zeros: an erased slot is no quota.
+    u64::from(hasher.finalize()) | 1 << 32
 }
 
 fn put<const N: usize>(page: &mut Page, at: usize, bytes: [u8; N]) {
@@ -122,43 +191,66 @@ fn get<const N: usize>(page: &Page, at: usize) -> [u8; N] {
 mod tests {
     use super::*;
 
-    fn header() -> Header {
-        let quota = Quota::new(7, Duration::from_nanos(123_456_789)).unwrap().with_burst(9).unwrap();
-        Header { quota, boot: BootId([5; 16]) }
+    fn a_quota() -> Quota {
+        Quota::new(7, Duration::from_nanos(123_456_789)).unwrap().with_burst(9).unwrap()
     }
 
-    fn read(page: &Page) -> Result<Header, String> {
-        Header::read(page, Path::new("/f")).map_err(|error| error.to_string())
+    fn words(page: &Page) -> [u64; 4] {
+        slot(0).quota.map(|at| u64::from_ne_bytes(get(page, at)))
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let page = header().page([1, 2]);
-        assert_eq!(read(&page), Ok(header()));
-        assert_eq!(u64::from_ne_bytes(get(&page, STATE)), 1);
-        assert_eq!(u64::from_ne_bytes(get(&page, HORIZON)), 2);
+        let page = page(&a_quota(), [1, 2], 3);
+        assert_eq!(check_header(&page), Ok(()));
+        assert_eq!(read_quota(words(&page)), Ok(a_quota()));
+        let word = |at| u64::from_ne_bytes(get(&page, at));
+        assert_eq!(
+            (word(slot(0).state), word(slot(0).horizon), word(EPOCH), word(FIRST), word(PAUSE)),
+            (1, 2, 3, 0, 0)
+        );
     }
 
-    /// Each field, made wrong, is refused in its own words.
+    /// Each field of the header, made wrong, is refused in its own words.
     #[test]
     fn each_field_is_checked() {
-        let wrong: [(usize, &[u8], &str); 8] = [
+        let wrong: [(usize, &[u8], &str); 5] = [
             (0, b"\x7fELF", "starts with \"\\x7fELFGATE\""),
             (8, &[9, 9, 9, 9], "byte order"),
-            (12, &2_u32.to_ne_bytes(), "version 2, this tollgate's is 1"),
-            (16, &7_u32.to_ne_bytes(), "clock is number 7"),
-            (20, &0_u32.to_ne_bytes(), "burst of 0"),
-            (24, &0_u32.to_ne_bytes(), "rate of 0"),
-            (32, &999_u64.to_ne_bytes(), "shorter than 1µs: 999ns"),
-            (32, &u64::MAX.to_ne_bytes(), "longer than 100 years"),
+            (12, &2_u32.to_ne_bytes(), "Version(2)"),
+            (16, &7_u32.to_ne_bytes(), "the checksum of its header"),
+            (20, &7_u32.to_ne_bytes(), "the checksum of its header is 0x00000007"),
         ];
         for (at, bytes, text) in wrong {
-            let mut page = header().page([1, 2]);
+            let mut page = page(&a_quota(), [1, 2], 3);
             page[at..at + bytes.len()].copy_from_slice(bytes);
-            let error = read(&page).unwrap_err();
-            assert!(error.starts_with("/f: ") && error.contains(text), "{error}");
+            let flaw = format!("{:?}", check_header(&page).unwrap_err());
+            assert!(flaw.replace("\\\\", "\\").replace("\\\"", "\"").contains(text), "{flaw}");
         }
-        assert!(read(&[0; LENGTH]).is_err());
-        assert!(read(&[255; LENGTH]).is_err());
+        let mut page = page(&a_quota(), [1, 2], 3);
+        put(&mut page, 16, 7_u32.to_ne_bytes());
+        let sum = checksum_of_header(&page);
+        put(&mut page, HEADER, sum.to_ne_bytes());
+        assert_eq!(check_header(&page), Err(Flaw::Content("its clock is number 7, this library's is 1".to_owned())));
+        assert!(check_header(&[0; LENGTH]).is_err());
+        assert!(check_header(&[255; LENGTH]).is_err());
+    }
+
+    #[test]
+    fn a_quota_that_is_none_is_refused() {
+        let read = |words: [u64; 3]| read_quota([words[0], words[1], words[2], checksum_of_words(words)]);
+        assert_eq!(
+            read([9, 7, 1_000_000]),
+            Quota::new(7, Duration::from_millis(1)).unwrap().with_burst(9).map_err(Flaw::Quota)
+        );
+        for words in [[0, 7, 1000], [9, 0, 1000], [9, 7, 999], [9, 7, u64::MAX]] {
+            assert!(matches!(read(words), Err(Flaw::Quota(_))), "{words:?}");
+        }
+        for bit in 0..256 {
+            let mut words = quota_words(&a_quota());
+            words[bit / 64] ^= 1 << (bit % 64);
+            assert!(matches!(read_quota(words), Err(Flaw::Content(_))), "bit {bit}");
+        }
+        assert!(read_quota([0; 4]).is_err());
     }
 }

@@ -8,13 +8,20 @@ compile_error!("tollgate needs a target with 64-bit atomics: a lock in one proce
 mod clock;
 mod error;
 mod file;
+mod generations;
 mod layout;
 mod limiter;
 mod mapping;
+mod options;
+mod refusal;
+mod several;
 mod wait;
 
 pub use clock::MachineClock;
 pub use error::FileError;
 pub use limiter::SharedRateLimiter;
+pub use options::Options;
+pub use refusal::AcquireError;
+pub use several::{NotAll, acquire_all_timeout, try_acquire_all};
 pub use tollgate_core::{Clock, Quota, QuotaError, RetryAfter, TryAcquireError, quota};
-pub use wait::retry_for;
+pub use wait::{Refusal, retry_for};

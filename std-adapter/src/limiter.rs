@@ -1,28 +1,38 @@
 //! The limiter that processes share.
 
+use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::time::{Duration, SystemTime};
 
-use tollgate_core::{Clock, Quota, State, TokenBucket, TryAcquireError, Words};
+use tollgate_core::{Clock, MAX_ATTEMPTS, Quota, State, TryAcquireError, Word};
 
-use crate::clock::{BootId, MachineClock, check_time_namespace};
+use crate::clock::{FileClock, Origin};
 use crate::error::FileError;
-use crate::layout::Header;
-use crate::mapping::{MappedWord, map};
-use crate::wait::retry_for;
-use crate::{file, layout};
+use crate::file::{self, Identity};
+use crate::generations::{Bucket, Generation, Known, Unchanged};
+use crate::layout::{EPOCH, Flaw, PAUSE, page};
+use crate::mapping::Mapping;
+use crate::wait::{Refusal, retry_for};
+use crate::{AcquireError, Options};
 
 /// How often a file may vanish between two attempts to open or create it.
 const OPEN_ATTEMPTS: u32 = 100;
 
+/// How long a change of the quota waits for another one to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How far a time stamp may be ahead of the clock, beside the time to fill that a debt can take.
+const AHEAD: Duration = Duration::from_secs(1);
+
 /// A rate limit in a file, which all processes that open the file share: together they never exceed it.
 ///
-/// The file is one page, mapped into memory; after it is opened, no call makes a system call, except to sleep. Any
-/// number of threads may use one limiter, any number of processes one file. A process that dies, at whatever moment,
-/// leaves nothing to clean up.
+/// The file is one page, mapped into memory; after it is opened, taking a token makes no system call. Any number of
+/// threads may use one limiter, any number of processes one file. A process that dies, at whatever moment, leaves
+/// nothing to clean up. A child that is forked shares the limit.
 ///
-/// Processes that can write the file can change the limit; put it where only those can who should share it. A file
-/// that another process truncates while it is open kills the processes that use it by SIGBUS.
+/// Whoever can write to the file can change the limit; put it where only those can who should share it. What happens to
+/// the file while it is open, whatever it is, becomes an [`AcquireError`], and never a signal.
 ///
 /// # Memory ordering
 ///
@@ -37,7 +47,7 @@ const OPEN_ATTEMPTS: u32 = 100;
 /// # Examples
 ///
 /// ```
-/// use tollgate::{Quota, SharedRateLimiter, TryAcquireError};
+/// use tollgate::{AcquireError, Quota, SharedRateLimiter};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("api.limit");
@@ -47,49 +57,40 @@ const OPEN_ATTEMPTS: u32 = 100;
 /// // What another process would see:
 /// let other = SharedRateLimiter::open(&path)?;
 /// assert_eq!(other.try_acquire(1)?, 0);
-/// assert!(matches!(limiter.try_acquire(1), Err(TryAcquireError::Insufficient { .. })));
+/// assert!(matches!(limiter.try_acquire(1), Err(AcquireError::Refused(_))));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct SharedRateLimiter {
-    bucket: TokenBucket<MachineClock, Words<MappedWord>>,
+    page: Mapping,
+    known: Known,
+    clock: FileClock,
+    identity: Identity,
     path: PathBuf,
+    options: Options,
 }
 
+/// Making and opening.
 impl SharedRateLimiter {
     /// Creates the file at `path`, mode 0600, with a full bucket.
     ///
     /// # Errors
     ///
     /// [`FileError::AlreadyExists`] if anything has that name; [`FileError::Io`] if the folder is missing or not
-    /// writable, or the disk full; [`FileError::TimeNamespace`] in a time namespace.
+    /// writable, or the disk full.
     pub fn create(path: impl AsRef<Path>, quota: Quota) -> Result<Self, FileError> {
-        let now = quota.moment(MachineClock.now_micros());
-        Self::create_holding(path.as_ref(), quota, State::new(&quota, quota.capacity(), now))
+        Options::new().create(path, quota)
     }
 
-    /// Opens the file at `path`; its quota is in it.
+    /// Opens the file at `path`; its quota is in it. If it may only be read, so may its level; nothing can be taken.
+    ///
+    /// After a restart of the machine, the bucket goes on with the level that it had.
     ///
     /// # Errors
     ///
     /// [`FileError::NotFound`] if there is none; an error of its own for everything that makes it unfit.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FileError> {
-        let path = path.as_ref();
-        check_time_namespace()?;
-        let (file, header) = file::open(path)?;
-        let boot = BootId::of_this_boot()?;
-        if header.boot != boot {
-            let (found, expected) = (header.boot.to_string(), boot.to_string());
-            return Err(FileError::OtherBoot { path: path.to_owned(), found, expected });
-        }
-        let limiter = Self::over(&file, header.quota, path)?;
-        match limiter.available() {
-            Err(TryAcquireError::Uninitialized) => {
-                let found = "its state was erased".to_owned();
-                Err(FileError::NotALimiter { path: path.to_owned(), found })
-            }
-            _ => Ok(limiter),
-        }
+        Options::new().open(path)
     }
 
     /// Opens the file at `path`, or creates it if there is none. Of several processes that do, one creates it and the
@@ -100,20 +101,48 @@ impl SharedRateLimiter {
     /// [`FileError::QuotaMismatch`] if it exists with another quota; else as for [`open`](Self::open) and
     /// [`create`](Self::create).
     pub fn open_or_create(path: impl AsRef<Path>, quota: Quota) -> Result<Self, FileError> {
-        let path = path.as_ref();
+        Options::new().open_or_create(path, quota)
+    }
+
+    /// Opens the path again, with the same options: what to do when the file was [removed](AcquireError::Removed) and made
+    /// anew, or [replaced](AcquireError::Replaced).
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn reopen(&self) -> Result<Self, FileError> {
+        self.options.open(&self.path)
+    }
+
+    pub(crate) fn create_with(options: &Options, path: &Path, quota: Quota) -> Result<Self, FileError> {
+        file::check_mode(options.mode)?;
+        let origin = Origin::of_this_process()?;
+        let now = quota.moment(origin.clock_of_new().now_micros());
+        let words = State::new(&quota, quota.capacity(), now).to_words();
+        let file = file::create(path, &page(&quota, words, origin.first_epoch()), options.mode)?;
+        Self::attach(options, path, &file, true, origin)
+    }
+
+    pub(crate) fn open_with(options: &Options, path: &Path) -> Result<Self, FileError> {
+        let origin = Origin::of_this_process()?;
+        let opened = file::open(path, &options.owners)?;
+        Self::attach(options, path, &opened.file, opened.writable, origin)
+    }
+
+    pub(crate) fn open_or_create_with(options: &Options, path: &Path, quota: Quota) -> Result<Self, FileError> {
         let mut attempts = OPEN_ATTEMPTS;
         loop {
-            match Self::open(path) {
-                Ok(limiter) if *limiter.quota() == quota => return Ok(limiter),
+            match Self::open_with(options, path) {
+                Ok(limiter) if limiter.quota() == quota => return Ok(limiter),
                 Ok(limiter) => {
-                    let found = *limiter.quota();
+                    let found = limiter.quota();
                     return Err(FileError::QuotaMismatch { path: path.to_owned(), found, expected: quota });
                 }
                 Err(FileError::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
             attempts -= 1;
-            match Self::create(path, quota) {
+            match Self::create_with(options, path, quota) {
                 // Somebody else was first; unless that was removed again, it can be opened.
                 Err(FileError::AlreadyExists { .. }) if attempts > 0 => {}
                 outcome => return outcome,
@@ -121,63 +150,109 @@ impl SharedRateLimiter {
         }
     }
 
-    fn create_holding(path: &Path, quota: Quota, state: State) -> Result<Self, FileError> {
-        check_time_namespace()?;
-        let page: layout::Page = Header { quota, boot: BootId::of_this_boot()? }.page(state.to_words());
-        let file = file::create(path, &page)?;
-        Self::over(&file, quota, path)
+    /// Maps a file whose header is right, and checks the rest.
+    fn attach(
+        options: &Options,
+        path: &Path,
+        file: &std::fs::File,
+        writable: bool,
+        origin: Origin,
+    ) -> Result<Self, FileError> {
+        let io = |doing, error| FileError::io(doing, path, error);
+        let metadata = file.metadata().map_err(|error| io("reading", error))?;
+        let page = Mapping::new(file, writable, options.guard).map_err(|error| io("mapping", error))?;
+        let (generation, clock) = settle(&page, origin).map_err(|flaw| FileError::flaw(path, flaw))?;
+        Ok(Self {
+            page,
+            known: Known::new(generation),
+            clock,
+            identity: Identity::of(&metadata),
+            path: path.to_owned(),
+            options: options.clone(),
+        })
     }
+}
 
-    fn over(file: &std::fs::File, quota: Quota, path: &Path) -> Result<Self, FileError> {
-        let words = map(file).map_err(|error| FileError::io("mapping", path, error))?;
-        Ok(Self { bucket: TokenBucket::over(quota, words, MachineClock), path: path.to_owned() })
+/// Finds the latest generation and the clock of a file, and checks that the one has to do with the other. After a
+/// restart of the machine, the file's time goes on from where it was.
+fn settle(page: &Mapping, origin: Origin) -> Result<(Generation, FileClock), Flaw> {
+    let epoch = page.cell(EPOCH);
+    for _ in 0..MAX_ATTEMPTS {
+        let seen = epoch.load(Acquire);
+        let generation = Generation::latest(page)?;
+        let quota = generation.quota;
+        // The words are read without a clock.
+        let bucket = generation.bucket(page, origin.clock_of_new());
+        let state = match bucket.state() {
+            Ok(state) => state,
+            Err(TryAcquireError::Uninitialized) => return Err(Flaw::Content("its state was erased".to_owned())),
+            Err(_) => continue,
+        };
+        let (tokens, stamp) = (state.tokens(), state.credited_until(&quota));
+        if tokens > quota.capacity() {
+            return Err(Flaw::Content(format!("it holds {tokens} tokens, and its burst is {}", quota.capacity())));
+        }
+        let Some(clock) = origin.clock(seen) else {
+            let next = origin.epoch_after(stamp);
+            // Who may only read goes by the same time, without writing it down.
+            if epoch.compare_exchange(seen, next, AcqRel, Relaxed).is_err() && !page.is_writable() {
+                let clock = origin.clock(next).unwrap_or(origin.clock_of_new());
+                return Ok((generation, clock));
+            }
+            continue;
+        };
+        let fill = bucket_fill_micros(&quota).saturating_add(AHEAD.as_micros());
+        let ahead = u128::from(stamp.saturating_sub(clock.now_micros()));
+        if ahead > fill {
+            return Err(Flaw::Content(format!("its time stamp is {} µs in the future", ahead)));
+        }
+        return Ok((generation, clock));
     }
+    Err(Flaw::Content("it is changed all the time".to_owned()))
+}
 
-    /// Returns the quota that the file was created with.
-    #[must_use]
-    pub fn quota(&self) -> &Quota {
-        self.bucket.quota()
-    }
+/// How long an empty bucket takes to fill, at most.
+fn bucket_fill_micros(quota: &Quota) -> u128 {
+    let nanos = quota.period().as_nanos().saturating_mul(quota.capacity().into());
+    // A quota has at least one token in its period.
+    nanos.checked_div(quota.tokens().into()).unwrap_or(nanos) / 1000 + 1
+}
 
-    /// Returns the path that the file was opened at.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
+/// Taking and giving back.
+impl SharedRateLimiter {
     /// Takes `n` tokens and returns how many remain, or takes nothing. Never waits.
     ///
     /// The tokens that remain may have changed by the time the call returns.
     ///
     /// # Errors
     ///
-    /// [`Insufficient`](TryAcquireError::Insufficient): wait for as long as it says.
-    /// [`ExceedsCapacity`](TryAcquireError::ExceedsCapacity): never. [`Contended`](TryAcquireError::Contended):
-    /// try again. [`Uninitialized`](TryAcquireError::Uninitialized): somebody has erased the file; remove it and
-    /// create another. Nothing was taken.
+    /// [`Refused`](AcquireError::Refused): it says whether and when to try again. [`Paused`](AcquireError::Paused): it
+    /// says when. [`ReadOnly`](AcquireError::ReadOnly) and [`Damaged`](AcquireError::Damaged): never. Nothing was taken.
     #[inline]
-    pub fn try_acquire(&self, n: u32) -> Result<u32, TryAcquireError> {
-        self.bucket.try_acquire(n)
+    pub fn try_acquire(&self, n: u32) -> Result<u32, AcquireError> {
+        self.try_acquire_at(self.now_micros(), n)
     }
 
-    /// Takes as [`try_acquire`](Self::try_acquire) does, at the time `now`, in microseconds of [`MachineClock`]: one
+    /// Takes as [`try_acquire`](Self::try_acquire) does, at the time `now`, from [`now_micros`](Self::now_micros): one
     /// reading for several calls.
     ///
     /// # Errors
     ///
     /// As for [`try_acquire`](Self::try_acquire).
     #[inline]
-    pub fn try_acquire_at(&self, now: u64, n: u32) -> Result<u32, TryAcquireError> {
-        self.bucket.try_acquire_at(now, n)
+    pub fn try_acquire_at(&self, now: u64, n: u32) -> Result<u32, AcquireError> {
+        self.check_writable()?;
+        self.check_pause(now)?;
+        self.call(|bucket| bucket.try_acquire_at(now, n))
     }
 
     /// Takes `n` tokens, sleeping until they are there; returns how many remain.
     ///
     /// # Errors
     ///
-    /// [`ExceedsCapacity`](TryAcquireError::ExceedsCapacity) at once if they never will be;
-    /// [`Uninitialized`](TryAcquireError::Uninitialized) if somebody has erased the file. Nothing was taken.
-    pub fn acquire(&self, n: u32) -> Result<u32, TryAcquireError> {
+    /// Those of [`try_acquire`](Self::try_acquire) that are final; [`Removed`](AcquireError::Removed) or
+    /// [`Replaced`](AcquireError::Replaced) if somebody does that to the file while this waits. Nothing was taken.
+    pub fn acquire(&self, n: u32) -> Result<u32, AcquireError> {
         self.acquire_timeout(n, Duration::MAX)
     }
 
@@ -186,9 +261,8 @@ impl SharedRateLimiter {
     ///
     /// # Errors
     ///
-    /// [`Insufficient`](TryAcquireError::Insufficient), at once, when the wait would end after the timeout: when it
-    /// is called, or later, when others have taken the tokens. Else as for [`acquire`](Self::acquire), and
-    /// [`Contended`](TryAcquireError::Contended) at the timeout.
+    /// [`Refused`](AcquireError::Refused) or [`Paused`](AcquireError::Paused), at once, when the wait would end after the
+    /// timeout: when it is called, or later, when others have taken the tokens. Else as for [`acquire`](Self::acquire).
     ///
     /// # Examples
     ///
@@ -204,56 +278,349 @@ impl SharedRateLimiter {
     /// assert!(limiter.acquire_timeout(1, Duration::from_secs(60)).is_ok()); // 10 ms later
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn acquire_timeout(&self, n: u32, timeout: Duration) -> Result<u32, TryAcquireError> {
-        retry_for(timeout, || self.try_acquire(n))
+    pub fn acquire_timeout(&self, n: u32, timeout: Duration) -> Result<u32, AcquireError> {
+        retry_for(timeout, || {
+            self.try_acquire(n).or_else(|refusal| {
+                // Before it sleeps, since who waits for a file that nobody else has waits in vain.
+                self.check_identity()?;
+                Err(refusal)
+            })
+        })
+    }
+
+    /// Takes what there is, at most `n` tokens, and returns how many.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_acquire`](Self::try_acquire).
+    pub fn acquire_up_to(&self, n: u32) -> Result<u32, AcquireError> {
+        let now = self.now_micros();
+        self.check_writable()?;
+        self.check_pause(now)?;
+        self.call(|bucket| bucket.acquire_up_to_at(now, n))
     }
 
     /// Gives `n` tokens back that were not used. What would rise above the capacity is forfeited.
     ///
     /// # Errors
     ///
-    /// [`Contended`](TryAcquireError::Contended): try again. [`Uninitialized`](TryAcquireError::Uninitialized): the
-    /// file was erased. Nothing was given back.
-    pub fn refund(&self, n: u32) -> Result<(), TryAcquireError> {
-        self.bucket.refund(n)
+    /// [`ReadOnly`](AcquireError::ReadOnly), [`Damaged`](AcquireError::Damaged), and
+    /// [`Refused`](AcquireError::Refused) if others changed the bucket at each attempt. Nothing was given back.
+    pub fn refund(&self, n: u32) -> Result<(), AcquireError> {
+        self.check_writable()?;
+        self.call(|bucket| bucket.refund(n))
     }
 
+    /// Corrects an estimate: of the `taken` tokens, `actual` were used. Gives the rest back, or takes the difference, even
+    /// if it is not there: then nobody gets a token until it has accrued. Even while the limit is paused.
+    ///
+    /// At most one capacity can be owed.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`](AcquireError::Refused) if more would be owed: it says when it would not. Else as for
+    /// [`refund`](Self::refund). Nothing was changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Quota, SharedRateLimiter};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("limit");
+    /// let limiter = SharedRateLimiter::create(&path, Quota::per_hour(1000)?)?;
+    /// limiter.try_acquire(800)?; // an estimate
+    /// limiter.settle(800, 500)?;
+    /// assert_eq!(limiter.available()?, 500);
+    /// limiter.try_acquire(400)?;
+    /// limiter.settle(400, 600)?; // a hundred are owed
+    /// assert!(limiter.retry_after(1)? > std::time::Duration::from_secs(359));
+    /// assert!(limiter.settle(0, 1000).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn settle(&self, taken: u32, actual: u32) -> Result<(), AcquireError> {
+        self.check_writable()?;
+        match actual.checked_sub(taken) {
+            None => self.call(|bucket| bucket.refund(taken.saturating_sub(actual))),
+            Some(0) => Ok(()),
+            Some(more) => {
+                let now = self.now_micros();
+                self.call(|bucket| bucket.overdraw_at(now, more).map(|_| ()))
+            }
+        }
+    }
+
+    /// Fills the bucket, whatever was taken or is owed.
+    ///
+    /// # Errors
+    ///
+    /// As for [`refund`](Self::refund). Nothing was changed.
+    pub fn reset(&self) -> Result<(), AcquireError> {
+        self.check_writable()?;
+        self.call(|bucket| bucket.reset())
+    }
+}
+
+/// Looking.
+impl SharedRateLimiter {
     /// Returns how many tokens are there. Stale when it returns.
     ///
     /// # Errors
     ///
-    /// [`Contended`](TryAcquireError::Contended): try again. [`Uninitialized`](TryAcquireError::Uninitialized): the
-    /// file was erased.
-    pub fn available(&self) -> Result<u32, TryAcquireError> {
-        self.bucket.available()
+    /// [`Damaged`](AcquireError::Damaged), and [`Refused`](AcquireError::Refused) if others changed the bucket at each
+    /// attempt.
+    pub fn available(&self) -> Result<u32, AcquireError> {
+        self.available_at(self.now_micros())
     }
 
-    /// Returns how many tokens are there at the time `now`, in microseconds of [`MachineClock`].
+    /// Returns how many tokens are there at the time `now`, from [`now_micros`](Self::now_micros).
     ///
     /// # Errors
     ///
     /// As for [`available`](Self::available).
-    pub fn available_at(&self, now: u64) -> Result<u32, TryAcquireError> {
-        self.bucket.available_at(now)
+    pub fn available_at(&self, now: u64) -> Result<u32, AcquireError> {
+        self.call(|bucket| bucket.available_at(now))
     }
 
     /// Returns the shortest wait after which [`try_acquire(n)`](Self::try_acquire) can succeed: zero if it can now.
     ///
     /// # Errors
     ///
+    /// [`Refused`](AcquireError::Refused) with
     /// [`ExceedsCapacity`](TryAcquireError::ExceedsCapacity) if it never can; else as for
     /// [`available`](Self::available).
-    pub fn retry_after(&self, n: u32) -> Result<Duration, TryAcquireError> {
-        self.bucket.retry_after(n)
+    pub fn retry_after(&self, n: u32) -> Result<Duration, AcquireError> {
+        self.retry_after_at(self.now_micros(), n)
     }
 
-    /// Returns the same wait from the time `now`, in microseconds of [`MachineClock`].
+    /// Returns the shortest wait from the time `now`, from [`now_micros`](Self::now_micros).
     ///
     /// # Errors
     ///
     /// As for [`retry_after`](Self::retry_after).
-    pub fn retry_after_at(&self, now: u64, n: u32) -> Result<Duration, TryAcquireError> {
-        self.bucket.retry_after_at(now, n)
+    pub fn retry_after_at(&self, now: u64, n: u32) -> Result<Duration, AcquireError> {
+        let wait = self.call(|bucket| bucket.retry_after_at(now, n))?;
+        Ok(wait.max(self.pause_left(now)))
+    }
+
+    /// Returns the quota that is in force.
+    #[must_use]
+    pub fn quota(&self) -> Quota {
+        // A damaged file has the quota that it had.
+        let latest = Generation::latest(&self.page).ok().or_else(|| self.known.get());
+        latest.map_or_else(|| self.known.quota(), |generation| generation.quota)
+    }
+
+    /// Returns the time of the file, in microseconds: that of [`MachineClock`](crate::MachineClock), but for
+    /// another time namespace, or after a restart.
+    #[inline]
+    #[must_use]
+    pub fn now_micros(&self) -> u64 {
+        self.clock.now_micros()
+    }
+
+    /// Returns the path that the file was opened at.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Tells whether the file may only be read.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        !self.page.is_writable()
+    }
+
+    /// Checks that the path still names the file that is open. [`acquire`](Self::acquire) does this whenever it sleeps; a
+    /// program that never sleeps may do it now and then.
+    ///
+    /// # Errors
+    ///
+    /// [`Removed`](AcquireError::Removed) and [`Replaced`](AcquireError::Replaced).
+    pub fn check_identity(&self) -> Result<(), AcquireError> {
+        match self.path.symlink_metadata() {
+            Ok(metadata) if Identity::of(&metadata) == self.identity => Ok(()),
+            Ok(_) => Err(AcquireError::Replaced),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(AcquireError::Removed),
+            // Whatever it is, it does not say that the file is another.
+            Err(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
+}
+
+/// Steering.
+impl SharedRateLimiter {
+    /// Sets another quota, which every process goes by at its next call. The level stays, but for what the new burst does not
+    /// hold, and tokens accrue at the old rate until now.
+    ///
+    /// A process that is killed here has set it or not. Two that do this at the same time take turns.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::ReadOnly`]; [`FileError::Gone`] if the file was removed or replaced; [`FileError::Busy`] if another
+    /// process has been at it for five seconds, or holds a lock (flock(2)) on the file;
+    /// [`FileError::NotALimiter`] if the file is damaged. Nothing was changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Quota, SharedRateLimiter};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("limit");
+    /// let limiter = SharedRateLimiter::create(&path, Quota::per_hour(10)?)?;
+    /// let other = SharedRateLimiter::open(&path)?;
+    /// limiter.try_acquire(3)?;
+    /// limiter.set_quota(Quota::per_hour(1000)?)?;
+    /// assert_eq!(other.try_acquire(1)?, 6); // the level stays
+    /// assert_eq!(other.quota(), Quota::per_hour(1000)?);
+    /// assert!(other.try_acquire(7).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_quota(&self, quota: Quota) -> Result<(), FileError> {
+        let path = || self.path.clone();
+        if self.is_read_only() {
+            return Err(FileError::ReadOnly { path: path() });
+        }
+        // A lock is held by an opening of the file, not by a process: this one has its own.
+        let file = file::open_again(&self.path, self.identity)?;
+        retry_for(PATIENCE, || file.try_lock()).map_err(|error| match error {
+            TryLockError::WouldBlock => FileError::Busy { path: path() },
+            TryLockError::Error(error) => FileError::io("locking", &self.path, error),
+        })?;
+        match Generation::succeed(&self.page, self.clock, quota) {
+            Ok(generation) => {
+                self.known.learn(generation);
+                Ok(())
+            }
+            Err(Unchanged::Flaw(flaw)) => Err(FileError::flaw(&self.path, flaw)),
+            Err(Unchanged::Refused(TryAcquireError::Contended)) => Err(FileError::Busy { path: path() }),
+            Err(Unchanged::Refused(_)) => {
+                Err(FileError::flaw(&self.path, Flaw::Content("its state was erased".to_owned())))
+            }
+        }
+    }
+
+    /// Makes all processes refuse, or wait, for at least `wait` from now: for example when a server says 429 with
+    /// Retry-After to one of them. Tokens accrue meanwhile. It never shortens a longer pause; [`resume`](Self::resume) ends
+    /// one.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadOnly`](AcquireError::ReadOnly), and [`Damaged`](AcquireError::Damaged). Nothing was changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{AcquireError, Quota, SharedRateLimiter};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("limit");
+    /// let limiter = SharedRateLimiter::create(&path, Quota::per_second(10)?)?;
+    /// limiter.pause_for(Duration::from_secs(30))?;
+    /// limiter.pause_for(Duration::from_secs(1))?;
+    /// assert!(matches!(limiter.try_acquire(1), Err(AcquireError::Paused { .. })));
+    /// assert!(limiter.paused() > Duration::from_secs(20));
+    /// limiter.resume()?;
+    /// assert_eq!(limiter.try_acquire(1)?, 9);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pause_for(&self, wait: Duration) -> Result<(), AcquireError> {
+        self.check_writable()?;
+        self.call(|bucket| bucket.state())?;
+        let micros = u64::try_from(wait.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
+        self.page.cell(PAUSE).fetch_max(self.now_micros().saturating_add(micros), Release);
+        Ok(())
+    }
+
+    /// Pauses as [`pause_for`](Self::pause_for) does, until the system's clock shows `time`: by that clock as it is now.
+    ///
+    /// # Errors
+    ///
+    /// As for [`pause_for`](Self::pause_for).
+    pub fn pause_until(&self, time: SystemTime) -> Result<(), AcquireError> {
+        #[allow(clippy::disallowed_methods, reason = "the time asked for is the system clock's")]
+        let now = SystemTime::now();
+        self.pause_for(time.duration_since(now).unwrap_or_default())
+    }
+
+    /// Ends a pause.
+    ///
+    /// # Errors
+    ///
+    /// As for [`pause_for`](Self::pause_for).
+    pub fn resume(&self) -> Result<(), AcquireError> {
+        self.check_writable()?;
+        self.call(|bucket| bucket.state())?;
+        self.page.cell(PAUSE).store(0);
+        Ok(())
+    }
+
+    /// Returns how long a pause still lasts: zero if there is none.
+    #[must_use]
+    pub fn paused(&self) -> Duration {
+        self.pause_left(self.now_micros())
+    }
+}
+
+/// Another setter is at it: it takes no longer than this, unless it has been stopped.
+impl Refusal for TryLockError {
+    fn retry_after(&self) -> Option<Duration> {
+        matches!(self, Self::WouldBlock).then_some(Duration::from_millis(5))
+    }
+}
+
+/// The way to the bucket.
+impl SharedRateLimiter {
+    /// Makes a call on the bucket of the latest generation.
+    #[inline(always)]
+    fn call<T>(&self, call: impl Fn(&Bucket<'_>) -> Result<T, TryAcquireError>) -> Result<T, AcquireError> {
+        if let Some(known) = self.known.get() {
+            match call(&known.bucket(&self.page, self.clock)) {
+                Ok(answer) => return Ok(answer),
+                Err(TryAcquireError::Moved) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.call_the_latest(call)
+    }
+
+    /// Looks for the latest generation first.
+    #[cold]
+    #[inline(never)]
+    fn call_the_latest<T>(&self, call: impl Fn(&Bucket<'_>) -> Result<T, TryAcquireError>) -> Result<T, AcquireError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let latest = Generation::latest(&self.page).map_err(|_| AcquireError::Damaged)?;
+            self.known.learn(latest);
+            match call(&latest.bucket(&self.page, self.clock)) {
+                Ok(answer) => return Ok(answer),
+                Err(TryAcquireError::Moved) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(TryAcquireError::Contended.into())
+    }
+
+    #[inline]
+    fn check_writable(&self) -> Result<(), AcquireError> {
+        if self.page.is_writable() { Ok(()) } else { Err(AcquireError::ReadOnly) }
+    }
+
+    #[inline]
+    fn check_pause(&self, now: u64) -> Result<(), AcquireError> {
+        if self.page.cell(PAUSE).load(Relaxed) > now {
+            return Err(AcquireError::Paused { retry_after: self.pause_left(now) });
+        }
+        Ok(())
+    }
+
+    fn pause_left(&self, now: u64) -> Duration {
+        Duration::from_micros(self.page.cell(PAUSE).load(Relaxed).saturating_sub(now))
     }
 }
 
@@ -273,14 +640,20 @@ mod tests {
     impl Subject for Mapped {
         fn start(quota: Quota, level: u32, at: u64) -> Self {
             let folder = tempfile::tempdir().unwrap();
-            let state = State::new(&quota, level, quota.moment(at));
-            let path = folder.path().join("limit");
-            SharedRateLimiter::create_holding(&path, quota, state).unwrap();
-            Self { limiter: SharedRateLimiter::open(&path).unwrap(), _folder: folder }
+            let limiter = SharedRateLimiter::create(folder.path().join("limit"), quota).unwrap();
+            // The case's time is not the file's, and its stamp would be refused.
+            let [state, horizon] = State::new(&quota, level, quota.moment(at)).to_words();
+            limiter.page.cell(crate::layout::slot(0).horizon).store(horizon);
+            limiter.page.cell(crate::layout::slot(0).state).store(state);
+            Self { limiter, _folder: folder }
         }
 
         fn take(&mut self, now: u64, n: u32) -> Outcome {
-            self.limiter.try_acquire_at(now, n).into()
+            match self.limiter.try_acquire_at(now, n) {
+                Ok(remaining) => Ok(remaining).into(),
+                Err(AcquireError::Refused(refusal)) => Err(refusal).into(),
+                Err(error) => panic!("{error}"),
+            }
         }
 
         fn available(&mut self, now: u64) -> u32 {
@@ -297,25 +670,103 @@ mod tests {
         check::<Mapped>(&cases().unwrap()).unwrap();
     }
 
-    #[test]
-    fn a_file_of_another_boot_is_refused() {
+    /// A file with these words and this epoch.
+    fn file_with(words: [u64; 2], epoch: u64) -> (TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("limit");
-        let quota = Quota::per_second(1).unwrap();
-        let header = Header { quota, boot: BootId([7; 16]) };
-        file::create(&path, &header.page(State::full(&quota).to_words())).unwrap();
-        let error = SharedRateLimiter::open(&path).unwrap_err();
-        assert!(matches!(error, FileError::OtherBoot { .. }), "{error}");
-        assert!(error.to_string().contains("07070707070707070707070707070707"), "{error}");
+        file::create(&path, &page(&Quota::per_second(10).unwrap(), words, epoch), 0o600).unwrap();
+        (folder, path)
+    }
+
+    fn state(tokens: u32, micros: u64) -> [u64; 2] {
+        let quota = Quota::per_second(10).unwrap();
+        State::new(&quota, tokens, quota.moment(micros)).to_words()
+    }
+
+    /// The level of another boot is kept, from whatever time; and the first who opens the file decides on its time.
+    #[test]
+    fn a_restart_keeps_the_level() {
+        let now = Origin::of_this_process().unwrap().clock_of_new().now_micros();
+        for stamp in [now, now + 86_400_000_000_000] {
+            let (_folder, path) = file_with(state(4, stamp), 0);
+            let limiter = SharedRateLimiter::open(&path).unwrap();
+            let level = limiter.available().unwrap();
+            assert!((4..10).contains(&level), "{level}");
+            assert!(limiter.now_micros() >= stamp);
+            assert!(limiter.retry_after(10).unwrap() <= Duration::from_secs(1));
+            let other = SharedRateLimiter::open(&path).unwrap();
+            let (earlier, later) = (limiter.now_micros(), other.now_micros());
+            assert!((0..60_000_000).contains(&(later - earlier)));
+            limiter.try_acquire(level).unwrap();
+            assert!(limiter.pause_for(Duration::from_secs(60)).is_ok());
+            assert!(matches!(other.try_acquire(1), Err(AcquireError::Paused { .. })));
+        }
     }
 
     #[test]
-    fn a_file_whose_state_was_erased_is_refused() {
+    fn a_state_that_cannot_be_is_refused() {
+        let origin = Origin::of_this_process().unwrap();
+        let now = origin.clock_of_new().now_micros();
+        let [word, horizon] = state(4, now);
+        let cases = [
+            ([0, 0], "its state was erased"),
+            ([1, horizon], "none of its slots is in use"),
+            // The complemented tokens.
+            ([word ^ (1 << 63), horizon], "it holds 2147483652 tokens, and its burst is 10"),
+            (state(4, now + 10_000_000), "in the future"),
+        ];
+        for (words, text) in cases {
+            let (_folder, path) = file_with(words, origin.first_epoch());
+            let error = SharedRateLimiter::open(&path).unwrap_err();
+            assert!(matches!(error, FileError::NotALimiter { .. }), "{error}");
+            assert!(error.to_string().contains(text), "{error}");
+        }
+    }
+
+    /// More changes than there are slots, by one of two limiters; the other sleeps through all of them.
+    #[test]
+    fn quotas_follow_each_other() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("limit");
-        let header = Header { quota: Quota::per_second(1).unwrap(), boot: BootId::of_this_boot().unwrap() };
-        file::create(&path, &header.page([0, 0])).unwrap();
-        let error = SharedRateLimiter::open(&path).unwrap_err();
-        assert!(error.to_string().contains("erased"), "{error}");
+        let limiter = SharedRateLimiter::create(&path, Quota::per_hour(100).unwrap()).unwrap();
+        let sleeper = SharedRateLimiter::open(&path).unwrap();
+        for change in 1..=40 {
+            limiter.set_quota(Quota::per_hour(100 + change).unwrap()).unwrap();
+            assert_eq!(limiter.try_acquire(1), Ok(100 - change));
+            assert_eq!(limiter.quota(), Quota::per_hour(100 + change).unwrap());
+            if change % 17 == 0 {
+                assert_eq!(sleeper.available(), Ok(100 - change));
+            }
+        }
+        assert_eq!(sleeper.try_acquire(1), Ok(59));
+        assert_eq!(sleeper.refund(1), Ok(()));
+        assert_eq!(SharedRateLimiter::open(&path).unwrap().available(), Ok(60));
+        // The same again changes nothing.
+        sleeper.set_quota(Quota::per_hour(140).unwrap()).unwrap();
+        assert_eq!(limiter.available(), Ok(60));
+        // A smaller burst takes what is above it; a larger one gives nothing.
+        limiter.set_quota(Quota::per_hour(20).unwrap()).unwrap();
+        limiter.set_quota(Quota::per_hour(1000).unwrap()).unwrap();
+        assert_eq!(sleeper.available(), Ok(20));
+    }
+
+    /// A setter that was killed before it sealed the old generation has changed nothing.
+    #[test]
+    fn half_a_change_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("limit");
+        let limiter = SharedRateLimiter::create(&path, Quota::per_hour(100).unwrap()).unwrap();
+        let slot = crate::layout::slot(1);
+        limiter.page.cell(slot.number).store(1);
+        for (at, word) in slot.quota.into_iter().zip(crate::layout::quota_words(&Quota::per_hour(7).unwrap())) {
+            limiter.page.cell(at).store(word);
+        }
+        let [state, horizon] = state(7, 0);
+        limiter.page.cell(slot.state).store(state);
+        limiter.page.cell(slot.horizon).store(horizon);
+        assert_eq!(limiter.try_acquire(1), Ok(99));
+        assert_eq!(SharedRateLimiter::open(&path).unwrap().available(), Ok(99));
+        limiter.set_quota(Quota::per_hour(50).unwrap()).unwrap();
+        assert_eq!(limiter.available(), Ok(50));
     }
 }

@@ -4,13 +4,37 @@ use std::time::Duration;
 
 use tollgate_core::{Clock, TryAcquireError};
 
-use crate::MachineClock;
+use crate::{AcquireError, MachineClock, NotAll};
 
 /// The shortest sleep: shorter ones would spin, and the kernel's timers add as much anyway.
 const MIN_SLEEP: Duration = Duration::from_micros(50);
 
 /// The longest sleep, so that the caller sees what others give back.
 const MAX_SLEEP: Duration = Duration::from_secs(1);
+
+/// A refusal that may say when to try again.
+pub trait Refusal {
+    /// Returns how long to wait before the same call can succeed; `None` if it never can.
+    fn retry_after(&self) -> Option<Duration>;
+}
+
+impl Refusal for TryAcquireError {
+    fn retry_after(&self) -> Option<Duration> {
+        self.retry_after()
+    }
+}
+
+impl Refusal for AcquireError {
+    fn retry_after(&self) -> Option<Duration> {
+        self.retry_after()
+    }
+}
+
+impl Refusal for NotAll {
+    fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+}
 
 /// Makes an attempt, and while it is refused, sleeps for as long as the refusal says, and makes it again: what
 /// [`SharedRateLimiter::acquire_timeout`](crate::SharedRateLimiter::acquire_timeout) does with `try_acquire`, for
@@ -20,7 +44,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// The refusal: at once when it is [final](TryAcquireError::retry_after), or when the wait would end later than
+/// The refusal: at once when it is [final](Refusal::retry_after), or when the wait would end later than
 /// `timeout` after the call.
 ///
 /// # Examples
@@ -44,10 +68,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// assert!(retry_for(Duration::ZERO, || limiter.try_acquire(3)).is_err()); // never
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn retry_for<T>(
-    timeout: Duration,
-    mut attempt: impl FnMut() -> Result<T, TryAcquireError>,
-) -> Result<T, TryAcquireError> {
+pub fn retry_for<T, E: Refusal>(timeout: Duration, mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     let start = MachineClock.now_micros();
     loop {
         let refusal = match attempt() {

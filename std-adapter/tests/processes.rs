@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use tollgate::{Clock, FileError, MachineClock, Quota, SharedRateLimiter, TryAcquireError, quota};
+use tollgate::{AcquireError, Clock, FileError, MachineClock, Quota, SharedRateLimiter, TryAcquireError, quota};
 
 /// A burst, and no second token while a test runs.
 const BURST: u32 = 10_000;
@@ -182,7 +182,7 @@ fn what_can_never_be_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("limit");
     let limiter = SharedRateLimiter::open_or_create(&path, SLOW).unwrap();
-    assert!(matches!(limiter.acquire(BURST + 1), Err(TryAcquireError::ExceedsCapacity { .. })));
+    assert!(matches!(limiter.acquire(BURST + 1), Err(AcquireError::Refused(TryAcquireError::ExceedsCapacity { .. }))));
     assert_eq!(limiter.acquire(BURST), Ok(0));
     // A day away, and a minute allowed.
     let refused = limiter.acquire_timeout(1, Duration::from_secs(60)).unwrap_err();
@@ -201,8 +201,8 @@ fn an_erased_file_grants_nothing() {
     let limiter = SharedRateLimiter::create(&path, SLOW).unwrap();
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, &[0; 4096], 0).unwrap();
-    assert_eq!(limiter.try_acquire(1), Err(TryAcquireError::Uninitialized));
-    assert_eq!(limiter.acquire(1), Err(TryAcquireError::Uninitialized));
-    assert_eq!(limiter.refund(1), Err(TryAcquireError::Uninitialized));
-    assert_eq!(limiter.available(), Err(TryAcquireError::Uninitialized));
+    assert_eq!(limiter.try_acquire(1), Err(AcquireError::Damaged));
+    assert_eq!(limiter.acquire(1), Err(AcquireError::Damaged));
+    assert_eq!(limiter.refund(1), Err(AcquireError::Damaged));
+    assert_eq!(limiter.available(), Err(AcquireError::Damaged));
 }
