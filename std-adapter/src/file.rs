@@ -139,7 +139,13 @@ pub(crate) fn open(path: &Path, owners: &[u32]) -> Result<Opened, FileError> {
         return Err(FileError::Remote { path: path.to_owned(), kind });
     }
     let mut page = [0; LENGTH];
-    file.read_exact_at(&mut page, 0).map_err(reading)?;
+    file.read_exact_at(&mut page, 0).map_err(|error| match error.kind() {
+        // As the kernel's own files are, under /sys.
+        io::ErrorKind::UnexpectedEof => {
+            FileError::NotALimiter { path: path.to_owned(), found: "it ends before its length".to_owned() }
+        }
+        _ => reading(error),
+    })?;
     check_header(&page).map_err(|flaw| FileError::flaw(path, flaw))?;
     // Who may only read can't be harmed by who may write.
     if writable {

@@ -1,6 +1,6 @@
 //! The limiter that processes share.
 
-use std::fs::TryLockError;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::{Duration, SystemTime};
@@ -65,6 +65,8 @@ pub struct SharedRateLimiter {
     page: Mapping,
     known: Known,
     clock: FileClock,
+    /// Kept open, so that its number means this file and no later one.
+    _file: File,
     identity: Identity,
     path: PathBuf,
     options: Options,
@@ -120,13 +122,13 @@ impl SharedRateLimiter {
         let now = quota.moment(origin.clock_of_new().now_micros());
         let words = State::new(&quota, quota.capacity(), now).to_words();
         let file = file::create(path, &page(&quota, words, origin.first_epoch()), options.mode)?;
-        Self::attach(options, path, &file, true, origin)
+        Self::attach(options, path, file, true, origin)
     }
 
     pub(crate) fn open_with(options: &Options, path: &Path) -> Result<Self, FileError> {
         let origin = Origin::of_this_process()?;
         let opened = file::open(path, &options.owners)?;
-        Self::attach(options, path, &opened.file, opened.writable, origin)
+        Self::attach(options, path, opened.file, opened.writable, origin)
     }
 
     pub(crate) fn open_or_create_with(options: &Options, path: &Path, quota: Quota) -> Result<Self, FileError> {
@@ -151,21 +153,16 @@ impl SharedRateLimiter {
     }
 
     /// Maps a file whose header is right, and checks the rest.
-    fn attach(
-        options: &Options,
-        path: &Path,
-        file: &std::fs::File,
-        writable: bool,
-        origin: Origin,
-    ) -> Result<Self, FileError> {
+    fn attach(options: &Options, path: &Path, file: File, writable: bool, origin: Origin) -> Result<Self, FileError> {
         let io = |doing, error| FileError::io(doing, path, error);
         let metadata = file.metadata().map_err(|error| io("reading", error))?;
-        let page = Mapping::new(file, writable, options.guard).map_err(|error| io("mapping", error))?;
+        let page = Mapping::new(&file, writable, options.guard).map_err(|error| io("mapping", error))?;
         let (generation, clock) = settle(&page, origin).map_err(|flaw| FileError::flaw(path, flaw))?;
         Ok(Self {
             page,
             known: Known::new(generation),
             clock,
+            _file: file,
             identity: Identity::of(&metadata),
             path: path.to_owned(),
             options: options.clone(),

@@ -1,47 +1,26 @@
 //! Real processes on one file: they create it at once, take from it at once, and are killed at any moment.
 //!
-//! A test starts this program again, with the test [`child`] alone and the variable CHILD set; what a child prints
-//! comes back to the test.
+//! A test starts this program again, with the test [`child`] alone; what a child prints comes back to the test.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+mod children;
+
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
+use children::{release, start, wait_for_the_others};
 use tollgate::{AcquireError, Clock, FileError, MachineClock, Quota, SharedRateLimiter, TryAcquireError, quota};
 
 /// A burst, and no second token while a test runs.
 const BURST: u32 = 10_000;
 const SLOW: Quota = quota!(Quota::per_day(1), burst BURST);
 
-fn start(role: &str, path: &Path) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["child", "--exact", "--nocapture"]).env("CHILD", role).env("CHILD_FILE", path);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
-}
-
-/// Lets all children go at once, and returns the number that each one prints behind its role.
-fn release(children: Vec<Child>, role: &str) -> Vec<u64> {
-    let mut children: Vec<Child> = children;
-    for child in &mut children {
-        drop(child.stdin.take());
-    }
-    let answer = |child: Child| {
-        let text = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
-        let line = text.lines().find_map(|line| line.split(role).nth(1)).unwrap_or_else(|| panic!("{text}"));
-        line.trim().parse().unwrap()
-    };
-    children.into_iter().map(answer).collect()
-}
-
 /// What a child does, told by the variable CHILD; a test that passes when it is not set.
 #[test]
 fn child() {
-    let Ok(role) = std::env::var("CHILD") else { return };
-    let path = std::env::var_os("CHILD_FILE").unwrap();
-    let wait_for_the_others = || std::io::stdin().read_line(&mut String::new()).unwrap();
+    let Some((role, path)) = children::role() else { return };
     let number = match role.as_str() {
         "creates" => {
             wait_for_the_others();
@@ -118,10 +97,11 @@ fn four_wait_for_their_turns() {
 fn killed_at_any_moment() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("limit");
-    // Nothing accrues: what is there is what was not taken.
-    let quota = quota!(Quota::per_day(1), burst 4_000_000);
+    // Nothing accrues for an hour: what is there is what was not taken.
+    let quota = quota!(Quota::per_hour(1), burst 1_000_000_000);
     let limiter = SharedRateLimiter::create(&path, quota).unwrap();
-    let (mut reported, kills) = (0_u32, 60);
+    let kills = std::env::var("TOLLGATE_KILLS").map_or(2000, |kills| kills.parse().unwrap());
+    let mut reported = 0_u32;
     for kill in 0..kills {
         let mut child = start("hammers", &path);
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
