@@ -4,64 +4,18 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+mod place;
+
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use place::{Place, TOLLGATE, code, stderr, stdout};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
-use tempfile::TempDir;
 use tollgate::{Clock, MachineClock};
-
-const TOLLGATE: &str = env!("CARGO_BIN_EXE_tollgate");
-
-/// A folder for one limit.
-struct Place(TempDir);
-
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn file(&self) -> String {
-        self.0.path().join("limit").to_str().unwrap().to_owned()
-    }
-
-    /// Runs `tollgate VERB --file FILE ARGUMENTS`, split at blanks.
-    fn tollgate(&self, verb: &str, arguments: &str) -> Output {
-        self.command(verb, arguments).output().unwrap()
-    }
-
-    fn command(&self, verb: &str, arguments: &str) -> Command {
-        let mut command = Command::new(TOLLGATE);
-        command.arg(verb).arg("--file").arg(self.file()).args(arguments.split_whitespace());
-        command
-    }
-
-    /// Makes a limit that never gets another token during a test, and takes all of it.
-    fn empty(&self) {
-        assert_eq!(code(&self.tollgate("take", "--rate 1/d")), 0);
-    }
-
-    fn show(&self) -> Value {
-        serde_json::from_slice(&self.tollgate("show", "--json").stdout).unwrap()
-    }
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
 
 fn micros() -> u64 {
     MachineClock.now_micros()
@@ -236,9 +190,9 @@ fn files_that_are_not_limits() {
 fn somebody_elses_file_is_refused_with_77() {
     let place = Place::new();
     place.empty();
-    let program = place.0.path().join("tollgate");
+    let program = place.folder().join("tollgate");
     std::fs::copy(TOLLGATE, &program).unwrap();
-    std::fs::set_permissions(place.0.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(place.folder(), PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = Command::new(program);
     command.args(["take", "--file", &place.file()]);
     if rustix::process::geteuid().is_root() {
