@@ -6,6 +6,7 @@
 
 use std::hint::black_box;
 
+use tollgate::SharedRateLimiter;
 use tollgate_core::{AtomicTokenBucket, CompactTokenBucket, NoClock, Quota, TokenBucket, quota};
 
 const PLENTY: Quota = quota!(Quota::per_second(1_000_000), burst 1_000_000_000);
@@ -24,6 +25,13 @@ fn main() {
     let drained = AtomicTokenBucket::new(u64::MAX);
     drained.drain();
 
+    let folder = tempfile::tempdir().unwrap();
+    let shared = SharedRateLimiter::create(folder.path().join("plenty"), PLENTY).unwrap();
+    let shared_empty = SharedRateLimiter::create(folder.path().join("nothing"), NOTHING).unwrap();
+    shared_empty.try_acquire(1).unwrap();
+    // Times of the file, which began when it was made.
+    let start = tollgate::Clock::now_micros(&tollgate::MachineClock);
+
     match kind.as_str() {
         "nothing" => repeat(calls, |now| now),
         "grant" => repeat(calls, |now| bucket.try_acquire_at(now, 1)),
@@ -35,6 +43,9 @@ fn main() {
         "acquire_up_to" => repeat(calls, |now| bucket.acquire_up_to_at(now, 1)),
         "reset" => repeat(calls, |now| bucket.reset_at(now)),
         "compact grant" => repeat(calls, |now| compact.try_acquire_at(now, 1)),
+        "shared grant" => repeat(calls, |now| shared.try_acquire_at(start + now, 1)),
+        "shared refuse" => repeat(calls, |now| shared_empty.try_acquire_at(start + now, 1)),
+        "shared available" => repeat(calls, |now| shared.available_at(start + now)),
         "claim" => repeat(calls, |_| pool.claim(1)),
         "refill" => repeat(calls, |_| drained.refill(1)),
         other => panic!("no such call: {other}"),

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::memory::Sealed;
+use crate::memory::{Miss, Sealed};
 use crate::permit::{GiveBack, Permit};
 use crate::{Clock, Memory, Moment, NoClock, Quota, State, TryAcquireError, Word, Words};
 
@@ -464,9 +464,9 @@ impl<C, M: Memory> TokenBucket<C, M> {
         Ok(state.wait(&self.quota, now, n).duration())
     }
 
-    #[inline]
-    fn look(&self, clock: impl Fn() -> u64) -> Result<(State, Moment), TryAcquireError> {
-        Ok(self.memory.transact(&self.quota, clock, |_, _| None)?)
+    #[inline(always)]
+    fn look(&self, clock: impl Fn() -> u64) -> Result<(State, Moment), Miss> {
+        self.memory.transact(&self.quota, clock, |_, _| None)
     }
 }
 

@@ -25,6 +25,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How far a time stamp may be ahead of the clock, beside the time to fill that a debt can take.
 const AHEAD: Duration = Duration::from_secs(1);
 
+/// Makes a call on the bucket of the generation that is known, in line; if it has moved, on that of the latest.
+macro_rules! call {
+    ($limiter:ident, $bucket:ident => $call:expr) => {
+        match $limiter.known_bucket().map_or(Err(TryAcquireError::Moved), |$bucket| $call) {
+            Err(TryAcquireError::Moved) => $limiter.call_the_latest(|$bucket| $call),
+            outcome => outcome.map_err(AcquireError::from),
+        }
+    };
+}
+
 /// A rate limit in a file, which all processes that open the file share: together they never exceed it.
 ///
 /// The file is one page, mapped into memory; after it is opened, taking a token makes no system call. Any number of
@@ -240,7 +250,7 @@ impl SharedRateLimiter {
     pub fn try_acquire_at(&self, now: u64, n: u32) -> Result<u32, AcquireError> {
         self.check_writable()?;
         self.check_pause(now)?;
-        self.call(|bucket| bucket.try_acquire_at(now, n))
+        call!(self, bucket => bucket.try_acquire_at(now, n))
     }
 
     /// Takes `n` tokens, sleeping until they are there; returns how many remain.
@@ -294,7 +304,7 @@ impl SharedRateLimiter {
         let now = self.now_micros();
         self.check_writable()?;
         self.check_pause(now)?;
-        self.call(|bucket| bucket.acquire_up_to_at(now, n))
+        call!(self, bucket => bucket.acquire_up_to_at(now, n))
     }
 
     /// Gives `n` tokens back that were not used. What would rise above the capacity is forfeited.
@@ -305,7 +315,7 @@ impl SharedRateLimiter {
     /// [`Refused`](AcquireError::Refused) if others changed the bucket at each attempt. Nothing was given back.
     pub fn refund(&self, n: u32) -> Result<(), AcquireError> {
         self.check_writable()?;
-        self.call(|bucket| bucket.refund(n))
+        call!(self, bucket => bucket.refund(n))
     }
 
     /// Corrects an estimate: of the `taken` tokens, `actual` were used. Gives the rest back, or takes the difference, even
@@ -338,11 +348,11 @@ impl SharedRateLimiter {
     pub fn settle(&self, taken: u32, actual: u32) -> Result<(), AcquireError> {
         self.check_writable()?;
         match actual.checked_sub(taken) {
-            None => self.call(|bucket| bucket.refund(taken.saturating_sub(actual))),
+            None => call!(self, bucket => bucket.refund(taken.saturating_sub(actual))),
             Some(0) => Ok(()),
             Some(more) => {
                 let now = self.now_micros();
-                self.call(|bucket| bucket.overdraw_at(now, more).map(|_| ()))
+                call!(self, bucket => bucket.overdraw_at(now, more).map(|_| ()))
             }
         }
     }
@@ -354,7 +364,7 @@ impl SharedRateLimiter {
     /// As for [`refund`](Self::refund). Nothing was changed.
     pub fn reset(&self) -> Result<(), AcquireError> {
         self.check_writable()?;
-        self.call(|bucket| bucket.reset())
+        call!(self, bucket => bucket.reset())
     }
 }
 
@@ -376,7 +386,7 @@ impl SharedRateLimiter {
     ///
     /// As for [`available`](Self::available).
     pub fn available_at(&self, now: u64) -> Result<u32, AcquireError> {
-        self.call(|bucket| bucket.available_at(now))
+        call!(self, bucket => bucket.available_at(now))
     }
 
     /// Returns the shortest wait after which [`try_acquire(n)`](Self::try_acquire) can succeed: zero if it can now.
@@ -396,7 +406,7 @@ impl SharedRateLimiter {
     ///
     /// As for [`retry_after`](Self::retry_after).
     pub fn retry_after_at(&self, now: u64, n: u32) -> Result<Duration, AcquireError> {
-        let wait = self.call(|bucket| bucket.retry_after_at(now, n))?;
+        let wait = call!(self, bucket => bucket.retry_after_at(now, n))?;
         Ok(wait.max(self.pause_left(now)))
     }
 
@@ -529,7 +539,7 @@ impl SharedRateLimiter {
     /// ```
     pub fn pause_for(&self, wait: Duration) -> Result<(), AcquireError> {
         self.check_writable()?;
-        self.call(|bucket| bucket.state())?;
+        call!(self, bucket => bucket.state())?;
         let micros = u64::try_from(wait.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
         self.page.cell(PAUSE).fetch_max(self.now_micros().saturating_add(micros), Release);
         Ok(())
@@ -553,7 +563,7 @@ impl SharedRateLimiter {
     /// As for [`pause_for`](Self::pause_for).
     pub fn resume(&self) -> Result<(), AcquireError> {
         self.check_writable()?;
-        self.call(|bucket| bucket.state())?;
+        call!(self, bucket => bucket.state())?;
         self.page.cell(PAUSE).store(0);
         Ok(())
     }
@@ -574,20 +584,12 @@ impl Refusal for TryLockError {
 
 /// The way to the bucket.
 impl SharedRateLimiter {
-    /// Makes a call on the bucket of the latest generation.
-    #[inline(always)]
-    fn call<T>(&self, call: impl Fn(&Bucket<'_>) -> Result<T, TryAcquireError>) -> Result<T, AcquireError> {
-        if let Some(known) = self.known.get() {
-            match call(&known.bucket(&self.page, self.clock)) {
-                Ok(answer) => return Ok(answer),
-                Err(TryAcquireError::Moved) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        self.call_the_latest(call)
+    #[inline]
+    fn known_bucket(&self) -> Option<Bucket<'_>> {
+        Some(self.known.get()?.bucket(&self.page, self.clock))
     }
 
-    /// Looks for the latest generation first.
+    /// Makes a call on the bucket of the latest generation, which it looks for.
     #[cold]
     #[inline(never)]
     fn call_the_latest<T>(&self, call: impl Fn(&Bucket<'_>) -> Result<T, TryAcquireError>) -> Result<T, AcquireError> {
