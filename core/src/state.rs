@@ -476,5 +476,6 @@ mod tests {
         let one_less = State { tokens: u32::MAX - 1, ..state };
         let quota = crate::quota!(Quota::per_second(1), burst u32::MAX);
         assert_eq!(State::refund_word(one_less.pack(), &quota, 1), Some(RESERVED));
+        assert_eq!(State::refund_word(RESERVED, &quota, 1), Some(RESERVED));
     }
 }

@@ -124,13 +124,14 @@ fn the_largest_burst_over_any_idle_time() {
     }
 }
 
-/// A word whose users die when they come to raise it.
-struct Deadly<'a> {
+/// A word whose users are held up when they come to raise it.
+struct Slow<'a> {
     word: DefaultWord,
-    deadly: &'a Cell<bool>,
+    /// What they were about to raise it to; `None` lets them.
+    held: &'a Cell<Option<u64>>,
 }
 
-impl Word for Deadly<'_> {
+impl Word for Slow<'_> {
     fn load(&self, order: Ordering) -> u64 {
         self.word.load(order)
     }
@@ -140,29 +141,45 @@ impl Word for Deadly<'_> {
     }
 
     fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
-        if self.deadly.get() { self.word.load(Ordering::Relaxed) } else { self.word.fetch_max(floor, order) }
+        match self.held.get() {
+            None => self.word.fetch_max(floor, order),
+            Some(held) => {
+                self.held.set(Some(held.max(floor)));
+                self.word.load(Ordering::Relaxed)
+            }
+        }
     }
 }
 
-/// A caller dies between the two steps of a jump, in either epoch; the next one settles it, and no token is there twice.
+/// A caller is held up between the two steps of a jump, in either epoch. The next one, whose clock is behind or not,
+/// settles it, and no token is there twice, not even when the first one goes on.
 #[test]
 fn a_jump_that_was_half_done() {
-    let deadly = Cell::new(false);
+    let held = Cell::new(None);
     let words = State::new(&quota(), 0, quota().moment(0)).to_words();
-    let [state, horizon] = words.map(|word| Deadly { word: DefaultWord::new(word), deadly: &deadly });
+    let [state, horizon] = words.map(|word| Slow { word: DefaultWord::new(word), held: &held });
     let bucket = TokenBucket::over(quota(), Words::new(&state, &horizon), NoClock);
     let mut now = 0;
-    for idle in [40, 64, 65, 100, 128, 1000, 33] {
+    for (idle, behind) in [(40, 0), (64, 0), (65, 0), (49, 34), (49, 34), (100, 1), (128, 90), (1000, 0), (33, 20)] {
+        let before = now;
         now += idle * QUARTER;
-        deadly.set(true);
-        // The first of them leaves its state behind, and the others meet it.
-        assert!(bucket.try_acquire_at(now, 1).is_err());
+        held.set(Some(0));
+        assert!(bucket.try_acquire_at(now, 1).is_err(), "it is held up");
         assert_eq!(bucket.available_at(now), Ok(4));
-        deadly.set(false);
-        assert_eq!(bucket.state().unwrap().tokens(), 4);
-        assert_eq!(bucket.try_acquire_at(now, 3), Ok(1));
-        assert_eq!(bucket.try_acquire_at(now, 1), Ok(0));
-        assert!(bucket.try_acquire_at(now + 4 * QUARTER - 1, 1).is_err());
-        assert_eq!(bucket.available_at(now + 4 * QUARTER), Ok(1));
+        let left = bucket.state().unwrap();
+        assert_eq!(left.tokens(), 4);
+        assert!(left.credited_until(&quota()) > before);
+        let late = held.take().unwrap();
+        // The next one.
+        let early = now - behind * QUARTER;
+        assert_eq!(bucket.try_acquire_at(early, 3), Ok(1));
+        horizon.word.fetch_max(late, Ordering::Release);
+        assert_eq!(bucket.available_at(early), Ok(1), "idle for {idle}, {behind} behind");
+        assert_eq!(bucket.try_acquire_at(early, 1), Ok(0));
+        assert!(bucket.try_acquire_at(early, 1).is_err());
+        now = now.max(before) + 8 * QUARTER;
+        assert!(bucket.available_at(now).unwrap() <= 2 + u32::try_from(behind / 4).unwrap());
+        let rest = bucket.available_at(now).unwrap();
+        bucket.try_acquire_at(now, rest).unwrap();
     }
 }
