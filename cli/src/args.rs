@@ -62,6 +62,16 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show the level and what is taken, live.
+    ///
+    /// On what is no terminal, the object of `show --json` again and again, one a line.
+    Watch {
+        #[command(flatten)]
+        limit: Limit,
+        /// How often to look: 250ms, 1, 10s.
+        #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = wait)]
+        every: Duration,
+    },
     /// Set another rate and burst, for all processes from their next call on; or create the limit.
     ///
     /// The tokens that are there stay, as far as the new burst holds them.

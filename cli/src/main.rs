@@ -12,6 +12,7 @@ mod run;
 mod show;
 mod signals;
 mod steer;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Take { take } => run::take(&take),
         Command::Pipe { limit, quota, bytes } => pipe::pipe(&limit, &quota, bytes),
         Command::Show { limit, json } => show::show(&limit, json),
+        Command::Watch { limit, every } => watch::watch(&limit, every),
         Command::Set { limit, rate, burst } => steer::set(&limit, rate, burst),
         Command::Pause { limit, time } => steer::pause(&limit, time),
         Command::Resume { limit } => steer::resume(&limit),

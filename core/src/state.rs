@@ -477,5 +477,7 @@ mod tests {
         let quota = crate::quota!(Quota::per_second(1), burst u32::MAX);
         assert_eq!(State::refund_word(one_less.pack(), &quota, 1), Some(RESERVED));
         assert_eq!(State::refund_word(RESERVED, &quota, 1), Some(RESERVED));
+        assert_eq!(state.owing(1 << 63), None);
+        assert_eq!(state.owing((1 << 63) - 1).map(State::last), Some((1 << 63) - 1));
     }
 }
