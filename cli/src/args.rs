@@ -190,8 +190,8 @@ pub(crate) struct Take {
     /// The name of a limit, in the folder of named limits.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// A limit that exists, by name or by a path with a slash in it, and how many tokens to take of it; may be repeated:
-    /// all are granted, or none.
+    /// A limit that exists, by name or by a path with a slash in it, and how many tokens to take of it; may be
+    /// repeated: all are granted, or none.
     #[arg(long, value_name = "LIMIT=TOKENS", conflicts_with_all = ["file", "name", "rate", "cost"])]
     pub(crate) limit: Vec<LimitCost>,
     #[command(flatten)]

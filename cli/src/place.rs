@@ -1,8 +1,8 @@
 //! Where named limits are.
 //!
 //! A folder that nobody else can write: in XDG_RUNTIME_DIR, which is one, or else a folder of the user's in /dev/shm,
-//! where everybody can make folders. So it is looked at before it is used: it must be a folder, not a link to one, and
-//! belong to the user alone. Who else makes a folder of this name can keep the user from it, but not fool him.
+//! where everybody can make folders. So it is looked at before it is used: it must be a folder, not a link to one,
+//! and belong to the user alone. Who else makes a folder of this name can keep the user from it, but not fool him.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};

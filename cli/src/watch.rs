@@ -75,8 +75,8 @@ struct Samples {
     /// The time of the newest, in microseconds.
     now: u64,
     levels: VecDeque<u64>,
-    /// Tokens taken since the sample before, as far as the levels tell: what was taken of a full bucket, and accrued again, does
-    /// not show.
+    /// Tokens taken since the sample before, as far as the levels tell: what was taken of a full bucket, and accrued
+    /// again, does not show.
     taken: VecDeque<u64>,
 }
 

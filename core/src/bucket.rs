@@ -87,9 +87,9 @@ impl<C, W: Word> TokenBucket<C, Words<W>> {
     /// Takes `n` tokens at the time `now`, in microseconds, even if there are fewer: what is missing is owed, and the
     /// bucket stays empty until it has accrued. Returns how many tokens remain.
     ///
-    /// At most one capacity can be owed (at most 2^29 tokens by a bucket that holds more), so that nobody ever waits longer
-    /// than two times the bucket's time to fill. What is [refunded](Self::refund) is there at once, whatever is
-    /// owed.
+    /// At most one capacity can be owed (at most 2^29 tokens by a bucket that holds more), so that nobody ever waits
+    /// longer than two times the bucket's time to fill. What is [refunded](Self::refund) is there at once,
+    /// whatever is owed.
     ///
     /// # Errors
     ///
@@ -150,22 +150,22 @@ impl<C, W: Word> TokenBucket<C, Words<W>> {
         Ok(self.memory.state()?)
     }
 
-    /// Hands the level at the time `now`, in microseconds, over to `heir`, which nobody uses yet, and seals this bucket:
-    /// each later call on it fails with [`Moved`](TryAcquireError::Moved).
+    /// Hands the level at the time `now`, in microseconds, over to `heir`, which nobody uses yet, and seals this
+    /// bucket: each later call on it fails with [`Moved`](TryAcquireError::Moved).
     ///
-    /// This is how a quota is changed while others use the bucket: `heir` has the new one. It gets the whole tokens of
-    /// this bucket, at most its own capacity, or the debt. All who are told that the bucket has moved go on with
-    /// it, and see the level that was there when it moved: none is granted twice, none is lost but the fraction of a
-    /// token.
+    /// This is how a quota is changed while others use the bucket: `heir` has the new one. It gets the whole tokens
+    /// of this bucket, at most its own capacity, or the debt. All who are told that the bucket has moved go on
+    /// with it, and see the level that was there when it moved: none is granted twice, none is lost but the
+    /// fraction of a token.
     ///
-    /// One caller at a time can hand over a bucket; see to that. A caller that is killed has either not handed it over yet,
-    /// or has.
+    /// One caller at a time can hand over a bucket; see to that. A caller that is killed has either not handed it
+    /// over yet, or has.
     ///
     /// # Errors
     ///
     /// [`Contended`](TryAcquireError::Contended): others changed the bucket at each attempt; try again.
-    /// [`Moved`](TryAcquireError::Moved) and [`Uninitialized`](TryAcquireError::Uninitialized): there is no level to hand
-    /// over. This bucket was not changed.
+    /// [`Moved`](TryAcquireError::Moved) and [`Uninitialized`](TryAcquireError::Uninitialized): there is no level to
+    /// hand over. This bucket was not changed.
     ///
     /// # Examples
     ///
@@ -281,7 +281,8 @@ impl<C: Clock, M: Memory> TokenBucket<C, M> {
         self.acquire_up_to(u32::MAX)
     }
 
-    /// Fills the bucket now, whatever was taken. Reads the clock once.
+    /// Fills the bucket now, whatever was taken. A debt stays: the bucket is full, and nothing accrues until it is
+    /// paid. Reads the clock once.
     ///
     /// # Errors
     ///

@@ -16,8 +16,8 @@ pub trait Memory: Sealed {}
 
 /// The operations of a [`Memory`].
 pub(crate) trait Sealed {
-    /// Refills the state to the time of the clock, and publishes what `decide` makes of that, if anything. Returns the
-    /// state that `decide` was given at last.
+    /// Refills the state to the time of the clock, and publishes what `decide` makes of that, if anything. Returns
+    /// the state that `decide` was given at last.
     fn transact(
         &self,
         quota: &Quota,

@@ -174,8 +174,8 @@ impl Quota {
         if n > capacity { Err(TryAcquireError::ExceedsCapacity { requested: n, capacity }) } else { Ok(()) }
     }
 
-    /// The most tokens that a bucket can owe: as many as it holds, but no more than accrue in the ticks by which a stamp
-    /// can be ahead, which are fewer only if it holds more than 2^29.
+    /// The most tokens that a bucket can owe: as many as it holds, but no more than accrue in the ticks by which a
+    /// stamp can be ahead, which are fewer only if it holds more than 2^29.
     pub(crate) const fn most_owed(&self) -> u32 {
         let (most, _) = self.scale().tokens(FILL_TICKS);
         #[allow(clippy::cast_possible_truncation, reason = "compared before")]

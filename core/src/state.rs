@@ -154,7 +154,8 @@ impl State {
         Self { tokens: tokens_of(word), last: Mark(horizon.0 ^ 1) }
     }
 
-    /// The state once the jump that it may be in the middle of is done: full from the earliest tick that a jump leads to.
+    /// The state once the jump that it may be in the middle of is done: full from the earliest tick that a jump leads
+    /// to.
     pub(crate) const fn settled(self, horizon: Mark) -> Self {
         if self.last.epoch() == horizon.epoch() {
             self
@@ -193,8 +194,8 @@ impl State {
         unreserved((((self.tokens as u64) << 32) | lower(self.last.0) as u64) ^ MASK)
     }
 
-    /// Returns `word` with the tokens of [`refund`](Self::refund); `None` if it is [`RESERVED`]. The rest of it stays,
-    /// unread.
+    /// Returns `word` with the tokens of [`refund`](Self::refund); `None` if it is [`RESERVED`]. The rest of it
+    /// stays, unread.
     #[inline]
     pub(crate) const fn refund_word(word: u64, quota: &Quota, n: u32) -> Option<u64> {
         if word < RESERVED {
@@ -211,8 +212,8 @@ impl State {
         [self.pack(), self.horizon().0]
     }
 
-    /// Returns the time up to which tokens have been credited, in microseconds: that of the last refill, or of the end
-    /// of a debt.
+    /// Returns the time up to which tokens have been credited, in microseconds: that of the last refill, or of the
+    /// end of a debt.
     #[inline]
     #[must_use]
     pub const fn credited_until(self, quota: &Quota) -> u64 {
@@ -289,7 +290,7 @@ impl State {
         match self.take(n) {
             Some(left) => Some(left),
             None if self.paid(quota, n) > now.tick.saturating_add(quota.most_owed_ticks()) => None,
-            None => self.owing(self.paid(quota, n)),
+            None => Self { tokens: 0, ..self }.owing(self.paid(quota, n)),
         }
     }
 
@@ -306,23 +307,23 @@ impl State {
         self.last.tick().saturating_add(quota.scale().ticks(n.saturating_sub(self.tokens)))
     }
 
-    /// An empty bucket from `tick` on; `None` past the last tick.
+    /// The same tokens, and more from `tick` on; `None` past the last tick.
     const fn owing(self, tick: u64) -> Option<Self> {
-        if tick < 1 << 63 { Some(Self { tokens: 0, last: Mark::new(tick, self.last.epoch()) }) } else { None }
+        if tick < 1 << 63 { Some(Self { last: Mark::new(tick, self.last.epoch()), ..self }) } else { None }
     }
 
     /// Makes the state of a bucket with another quota that has the level of this one at `now`, in microseconds: the
-    /// whole tokens, at most the new capacity, or else the whole tokens that are owed.
+    /// whole tokens, at most the new capacity, and the whole tokens that are owed, at most as many as can be.
     pub(crate) const fn convert(self, quota: &Quota, new: &Quota, now: u64) -> Self {
         let before = quota.moment(now);
         let level = self.refill(quota, before);
         let state = Self::new(new, level.tokens, new.moment(now));
         let (owed, _) = quota.scale().tokens(level.last.tick().saturating_sub(before.tick));
-        if level.tokens > 0 || owed == 0 {
+        let owed = if owed < new.most_owed() as u64 { lower(owed) } else { new.most_owed() };
+        if owed == 0 {
             return state;
         }
-        let owed = if owed < new.most_owed() as u64 { lower(owed) } else { new.most_owed() };
-        match state.owing(state.paid(new, owed)) {
+        match state.owing(state.last.tick().saturating_add(new.scale().ticks(owed))) {
             Some(owing) => owing,
             None => state,
         }
@@ -404,8 +405,8 @@ const fn tokens_of(word: u64) -> u32 {
     lower((word ^ MASK) >> 32)
 }
 
-/// Stamps a full bucket of 2^32 − 1 tokens, at one tick in 2^31, a tick late (two ticks without a horizon), which mints
-/// nothing.
+/// Stamps a full bucket of 2^32 − 1 tokens, at one tick in 2^31, a tick late (two ticks without a horizon), which
+/// mints nothing.
 const fn unreserved(word: u64) -> u64 {
     if word < RESERVED { word | RESERVED } else { word }
 }

@@ -181,7 +181,8 @@ impl<W: Word> Words<W> {
         Err(miss)
     }
 
-    /// Takes one step towards a horizon that lets a call write at `now`. Whatever comes of it, the caller tries again.
+    /// Takes one step towards a horizon that lets a call write at `now`. Whatever comes of it, the caller tries
+    /// again.
     fn settle(&self, quota: &Quota, clock: impl Fn() -> u64, now: Moment) {
         let Ok((word, horizon, stored)) = self.snapshot() else { return };
         // Read once more, after the words, so that it is not behind whoever wrote them.
@@ -213,8 +214,8 @@ impl<W: Word> Words<W> {
         }
     }
 
-    /// Writes the level into the words of `heir`, which nobody uses yet, and then seals these words: they are no bucket
-    /// any more.
+    /// Writes the level into the words of `heir`, which nobody uses yet, and then seals these words: they are no
+    /// bucket any more.
     pub(crate) fn hand_over<V: Word>(
         &self,
         quota: &Quota,
@@ -255,8 +256,8 @@ impl<W: Word> Words<W> {
     fn overwrite(&self, state: State) -> Result<(), Miss> {
         let [word, horizon] = state.to_words();
         for (cell, new) in [(&self.state, word), (&self.horizon, horizon)] {
-            // Relaxed: the exchange compares. Release, pairs with the Acquire of both in `snapshot`, though whoever reads
-            // them has seen the seal before.
+            // Relaxed: the exchange compares. Release, pairs with the Acquire of both in `snapshot`, though whoever
+            // reads them has seen the seal before.
             if cell.compare_exchange(cell.load(Relaxed), new, Release, Relaxed).is_err() {
                 return Err(Miss::Overtaken);
             }

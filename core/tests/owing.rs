@@ -105,6 +105,9 @@ fn a_debt_is_handed_over_in_tokens() {
     assert_eq!(slower.retry_after_at(0, 1), Ok(Duration::from_secs(7)), "six are owed");
     // What is refunded is there at once.
     slower.refund(2).unwrap();
+    let same = TokenBucket::new(quota!(Quota::per_minute(60)));
+    slower.hand_over_at(0, &same).unwrap();
+    let slower = same;
     assert_eq!(slower.try_acquire_at(0, 2), Ok(0));
     assert_eq!(slower.retry_after_at(0, 1), Ok(Duration::from_secs(7)));
     // A smaller bucket owes no more than it holds.

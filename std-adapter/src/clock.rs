@@ -2,8 +2,8 @@
 //!
 //! The clock starts at 0 with each start of the machine. A file's time goes on: it is the clock plus an *offset*,
 //! chosen by whoever opens the file first after a restart, so that the file's time is not before its last time stamp,
-//! and less than 1024 µs after it. So the level is kept, whatever was there before the restart, and no stamp is in the
-//! future.
+//! and less than 1024 µs after it. So the level is kept, whatever was there before the restart, and no stamp is in
+//! the future.
 //!
 //! The offset and what it belongs to are one word, the *epoch*, so that it is changed by one exchange:
 //!
@@ -14,8 +14,8 @@
 //! +----------------------------+------------+
 //! ```
 //!
-//! The tag is 21 bits of the machine's boot id. Should two starts have the same, one in two million, the stamps are in
-//! the future until the machine has run for as long as before, and the file is refused.
+//! The tag is 21 bits of the machine's boot id. Should two starts have the same, one in two million, the stamps are
+//! in the future until the machine has run for as long as before, and the file is refused.
 
 use std::io;
 use std::path::Path;

@@ -113,8 +113,8 @@ pub enum FileError {
         /// The path.
         path: PathBuf,
     },
-    /// This process's time namespace is not its children's, so that its clock's offset can't be known: start a program in
-    /// it, which then can.
+    /// This process's time namespace is not its children's, so that its clock's offset can't be known: start a
+    /// program in it, which then can.
     TimeNamespace,
 }
 

@@ -1,12 +1,12 @@
 //! The quota of a file and its bucket, one generation after the other.
 //!
-//! A quota is never changed in place. Whoever sets another one writes a new generation into the next slot: its number,
-//! its quota, and then its bucket, by [`TokenBucket::hand_over_at`], which seals the old bucket in the same instant in
-//! which the new one gets its level. Who comes to a sealed bucket goes on to the next generation. So nobody needs to
-//! be told, nobody waits, and a setter that dies has either done it or not.
+//! A quota is never changed in place. Whoever sets another one writes a new generation into the next slot: its
+//! number, its quota, and then its bucket, by [`TokenBucket::hand_over_at`], which seals the old bucket in the same
+//! instant in which the new one gets its level. Who comes to a sealed bucket goes on to the next generation. So
+//! nobody needs to be told, nobody waits, and a setter that dies has either done it or not.
 //!
-//! The slots take turns. A process that has slept through sixteen generations finds another number in its slot, which is
-//! compared after each load of the state (see [`Mapping::words`]), and looks for the latest one anew.
+//! The slots take turns. A process that has slept through sixteen generations finds another number in its slot, which
+//! is compared after each load of the state (see [`Mapping::words`]), and looks for the latest one anew.
 //!
 //! Setters exclude each other, and nobody else.
 
@@ -116,8 +116,8 @@ impl Known {
         self.quota.load()
     }
 
-    /// Replaces an earlier generation. If somebody else is at it, or was and has died in a fork, nothing is done: the calls of
-    /// this process then go by the file.
+    /// Replaces an earlier generation. If somebody else is at it, or was and has died in a fork, nothing is done: the
+    /// calls of this process then go by the file.
     pub(crate) fn learn(&self, latest: Generation) {
         let seen = self.number.load(Relaxed);
         // BUSY is the largest.

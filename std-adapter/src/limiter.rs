@@ -41,8 +41,8 @@ macro_rules! call {
 /// threads may use one limiter, any number of processes one file. A process that dies, at whatever moment, leaves
 /// nothing to clean up. A child that is forked shares the limit.
 ///
-/// Whoever can write to the file can change the limit; put it where only those can who should share it. What happens to
-/// the file while it is open, whatever it is, becomes an [`AcquireError`], and never a signal.
+/// Whoever can write to the file can change the limit; put it where only those can who should share it. What happens
+/// to the file while it is open, whatever it is, becomes an [`AcquireError`], and never a signal.
 ///
 /// # Memory ordering
 ///
@@ -116,8 +116,8 @@ impl SharedRateLimiter {
         Options::new().open_or_create(path, quota)
     }
 
-    /// Opens the path again, with the same options: what to do when the file was [removed](AcquireError::Removed) and made
-    /// anew, or [replaced](AcquireError::Replaced).
+    /// Opens the path again, with the same options: what to do when the file was [removed](AcquireError::Removed) and
+    /// made anew, or [replaced](AcquireError::Replaced).
     ///
     /// # Errors
     ///
@@ -233,15 +233,16 @@ impl SharedRateLimiter {
     ///
     /// # Errors
     ///
-    /// [`Refused`](AcquireError::Refused): it says whether and when to try again. [`Paused`](AcquireError::Paused): it
-    /// says when. [`ReadOnly`](AcquireError::ReadOnly) and [`Damaged`](AcquireError::Damaged): never. Nothing was taken.
+    /// [`Refused`](AcquireError::Refused): it says whether and when to try again. [`Paused`](AcquireError::Paused):
+    /// it says when. [`ReadOnly`](AcquireError::ReadOnly) and [`Damaged`](AcquireError::Damaged): never. Nothing
+    /// was taken.
     #[inline]
     pub fn try_acquire(&self, n: u32) -> Result<u32, AcquireError> {
         self.try_acquire_at(self.now_micros(), n)
     }
 
-    /// Takes as [`try_acquire`](Self::try_acquire) does, at the time `now`, from [`now_micros`](Self::now_micros): one
-    /// reading for several calls.
+    /// Takes as [`try_acquire`](Self::try_acquire) does, at the time `now`, from [`now_micros`](Self::now_micros):
+    /// one reading for several calls.
     ///
     /// # Errors
     ///
@@ -268,8 +269,9 @@ impl SharedRateLimiter {
     ///
     /// # Errors
     ///
-    /// [`Refused`](AcquireError::Refused) or [`Paused`](AcquireError::Paused), at once, when the wait would end after the
-    /// timeout: when it is called, or later, when others have taken the tokens. Else as for [`acquire`](Self::acquire).
+    /// [`Refused`](AcquireError::Refused) or [`Paused`](AcquireError::Paused), at once, when the wait would end after
+    /// the timeout: when it is called, or later, when others have taken the tokens. Else as for
+    /// [`acquire`](Self::acquire).
     ///
     /// # Examples
     ///
@@ -318,8 +320,8 @@ impl SharedRateLimiter {
         call!(self, bucket => bucket.refund(n))
     }
 
-    /// Corrects an estimate: of the `taken` tokens, `actual` were used. Gives the rest back, or takes the difference, even
-    /// if it is not there: then nobody gets a token until it has accrued. Even while the limit is paused.
+    /// Corrects an estimate: of the `taken` tokens, `actual` were used. Gives the rest back, or takes the difference,
+    /// even if it is not there: then nobody gets a token until it has accrued. Even while the limit is paused.
     ///
     /// At most one capacity can be owed.
     ///
@@ -357,7 +359,8 @@ impl SharedRateLimiter {
         }
     }
 
-    /// Fills the bucket, whatever was taken or is owed.
+    /// Fills the bucket, whatever was taken. What is owed stays so: the bucket is full, and nothing accrues until it
+    /// is paid.
     ///
     /// # Errors
     ///
@@ -374,8 +377,8 @@ impl SharedRateLimiter {
     ///
     /// # Errors
     ///
-    /// [`Damaged`](AcquireError::Damaged), and [`Refused`](AcquireError::Refused) if others changed the bucket at each
-    /// attempt.
+    /// [`Damaged`](AcquireError::Damaged), and [`Refused`](AcquireError::Refused) if others changed the bucket at
+    /// each attempt.
     pub fn available(&self) -> Result<u32, AcquireError> {
         self.available_at(self.now_micros())
     }
@@ -438,8 +441,8 @@ impl SharedRateLimiter {
         !self.page.is_writable()
     }
 
-    /// Checks that the path still names the file that is open. [`acquire`](Self::acquire) does this whenever it sleeps; a
-    /// program that never sleeps may do it now and then.
+    /// Checks that the path still names the file that is open. [`acquire`](Self::acquire) does this whenever it
+    /// sleeps; a program that never sleeps may do it now and then.
     ///
     /// # Errors
     ///
@@ -461,15 +464,15 @@ impl SharedRateLimiter {
 
 /// Steering.
 impl SharedRateLimiter {
-    /// Sets another quota, which every process goes by at its next call. The level stays, but for what the new burst does not
-    /// hold, and tokens accrue at the old rate until now.
+    /// Sets another quota, which every process goes by at its next call. The level stays, but for what the new burst
+    /// does not hold, and tokens accrue at the old rate until now.
     ///
     /// A process that is killed here has set it or not. Two that do this at the same time take turns.
     ///
     /// # Errors
     ///
-    /// [`FileError::ReadOnly`]; [`FileError::Gone`] if the file was removed or replaced; [`FileError::Busy`] if another
-    /// process has been at it for five seconds, or holds a lock (flock(2)) on the file;
+    /// [`FileError::ReadOnly`]; [`FileError::Gone`] if the file was removed or replaced; [`FileError::Busy`] if
+    /// another process has been at it for five seconds, or holds a lock (flock(2)) on the file;
     /// [`FileError::NotALimiter`] if the file is damaged. Nothing was changed.
     ///
     /// # Examples
@@ -499,7 +502,7 @@ impl SharedRateLimiter {
             TryLockError::WouldBlock => FileError::Busy { path: path() },
             TryLockError::Error(error) => FileError::io("locking", &self.path, error),
         })?;
-        match Generation::succeed(&self.page, self.clock, quota) {
+        match retry_for(PATIENCE, || Generation::succeed(&self.page, self.clock, quota)) {
             Ok(generation) => {
                 self.known.learn(generation);
                 Ok(())
@@ -513,8 +516,8 @@ impl SharedRateLimiter {
     }
 
     /// Makes all processes refuse, or wait, for at least `wait` from now: for example when a server says 429 with
-    /// Retry-After to one of them. Tokens accrue meanwhile. It never shortens a longer pause; [`resume`](Self::resume) ends
-    /// one.
+    /// Retry-After to one of them. Tokens accrue meanwhile. It never shortens a longer pause;
+    /// [`resume`](Self::resume) ends one.
     ///
     /// # Errors
     ///
@@ -545,7 +548,8 @@ impl SharedRateLimiter {
         Ok(())
     }
 
-    /// Pauses as [`pause_for`](Self::pause_for) does, until the system's clock shows `time`: by that clock as it is now.
+    /// Pauses as [`pause_for`](Self::pause_for) does, until the system's clock shows `time`: by that clock as it is
+    /// now.
     ///
     /// # Errors
     ///
@@ -579,6 +583,13 @@ impl SharedRateLimiter {
 impl Refusal for TryLockError {
     fn retry_after(&self) -> Option<Duration> {
         matches!(self, Self::WouldBlock).then_some(Duration::from_millis(5))
+    }
+}
+
+/// Others took from the bucket at each attempt.
+impl Refusal for Unchanged {
+    fn retry_after(&self) -> Option<Duration> {
+        matches!(self, Self::Refused(TryAcquireError::Contended)).then_some(Duration::ZERO)
     }
 }
 
@@ -747,6 +758,21 @@ mod tests {
         limiter.set_quota(Quota::per_hour(20).unwrap()).unwrap();
         limiter.set_quota(Quota::per_hour(1000).unwrap()).unwrap();
         assert_eq!(sleeper.available(), Ok(20));
+    }
+
+    /// A limiter sleeps until its slot is in use again, by another generation.
+    #[test]
+    fn a_slot_that_is_used_again_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("limit");
+        let limiter = SharedRateLimiter::create(&path, Quota::per_hour(100).unwrap()).unwrap();
+        let sleeper = SharedRateLimiter::open(&path).unwrap();
+        for change in 1..=16 {
+            limiter.set_quota(Quota::per_hour(100 * (1 + change)).unwrap()).unwrap();
+        }
+        assert_eq!(crate::layout::slot(0).state, crate::layout::slot(16).state);
+        limiter.reset().unwrap();
+        assert_eq!(sleeper.try_acquire(1000), Ok(700));
     }
 
     /// A setter that was killed before it sealed the old generation has changed nothing.

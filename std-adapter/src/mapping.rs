@@ -54,9 +54,9 @@ impl Mapping {
         // SAFETY: `AtomicU64::from_ptr` asks for three things.
         // - Aligned: mmap(2) returns an address at a page boundary, and `at` is a multiple of 8.
         // - Valid for reads and writes for the lifetime of the reference: the mapping is LENGTH bytes long, `at` is at
-        //   most LENGTH − 8, and `self.page`, which unmaps on drop alone, is borrowed for as long. A mapping for reading
-        //   alone is valid for atomic reads, and `Cell` then makes none but Relaxed loads, which std::sync::atomic
-        //   allows on read-only memory.
+        //   most LENGTH − 8, and `self.page`, which unmaps on drop alone, is borrowed for as long. A mapping for
+        //   reading alone is valid for atomic reads, and `Cell` then makes none but Relaxed loads, which
+        //   std::sync::atomic allows on read-only memory.
         // - No non-atomic access races with it: this process makes the page accessible through this function alone, and
         //   only as atomics. What other processes do to the page is outside of this program's memory model, as for any
         //   shared mapping; on the hardware, their aligned 64-bit atomic accesses are coherent with ours.

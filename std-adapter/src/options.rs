@@ -44,8 +44,8 @@ impl Options {
         Self { mode: 0o600, owners: Vec::new(), guard: true }
     }
 
-    /// Creates files with these permission bits, whatever the umask. The owner must be able to read and write; others must
-    /// not write.
+    /// Creates files with these permission bits, whatever the umask. The owner must be able to read and write; others
+    /// must not write.
     pub const fn mode(mut self, mode: u32) -> Self {
         self.mode = mode;
         self
@@ -58,8 +58,8 @@ impl Options {
     }
 
     /// Whether a file that is truncated while it is open is an error
-    /// ([`Damaged`](crate::AcquireError::Damaged)), which takes a handler of SIGBUS for this process; it passes any other
-    /// SIGBUS on to the handler before it. Without it, such a file kills the process. Guarded by default.
+    /// ([`Damaged`](crate::AcquireError::Damaged)), which takes a handler of SIGBUS for this process; it passes any
+    /// other SIGBUS on to the handler before it. Without it, such a file kills the process. Guarded by default.
     pub const fn guard(mut self, guard: bool) -> Self {
         self.guard = guard;
         self

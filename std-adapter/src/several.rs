@@ -35,11 +35,11 @@ impl std::fmt::Display for NotAll {
 
 impl std::error::Error for NotAll {}
 
-/// Takes tokens of each of several limits, or of none: 60 requests a minute *and* 100 000 tokens a minute. A file that is
-/// named twice is asked for the sum.
+/// Takes tokens of each of several limits, or of none: 60 requests a minute *and* 100 000 tokens a minute. A file
+/// that is named twice is asked for the sum.
 ///
-/// The limits are taken one after the other. If one refuses, those before it get their tokens back; until then, others
-/// find them taken.
+/// The limits are taken one after the other. If one refuses, those before it get their tokens back; until then,
+/// others find them taken.
 ///
 /// # Errors
 ///

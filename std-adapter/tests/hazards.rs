@@ -67,8 +67,8 @@ fn child() {
             0
         }
         "another page, handled before" => {
-            // SAFETY: sigaction(2) through signal-hook's register would chain; `signal` replaces, which is meant here, by a
-            // handler that does nothing but end the process.
+            // SAFETY: sigaction(2) through signal-hook's register would chain; `signal` replaces, which is meant here,
+            // by a handler that does nothing but end the process.
             unsafe { libc::signal(libc::SIGBUS, exits_with_42 as *const () as usize) };
             let _limiter = SharedRateLimiter::open(&path).unwrap();
             touch_a_truncated_page(&path.with_extension("other"));
@@ -191,7 +191,8 @@ fn damaged_by(damage: impl Fn(&Place)) {
                 scope.spawn(|| {
                     while !stop.load(Ordering::Relaxed) {
                         match limiter.try_acquire(1) {
-                            Ok(_) => {}
+                            // On a slow machine they may have taken all.
+                            Ok(_) | Err(AcquireError::Refused(_)) => {}
                             Err(error) => return error,
                         }
                     }
@@ -565,8 +566,8 @@ fn several_limits_hold_over_several_processes() {
     assert!(try_acquire_all(&[]).is_ok());
 }
 
-/// Two hundred thousand files, each whole but for some bytes, half of them with a right checksum of the quota: no panic, no
-/// signal, and never more than the capacity at once.
+/// Two hundred thousand files, each whole but for some bytes, half of them with a right checksum of the quota: no
+/// panic, no signal, and never more than the capacity at once.
 #[test]
 fn any_bytes() {
     let folder = tempfile::Builder::new().tempdir_in("/dev/shm").unwrap();

@@ -1,11 +1,12 @@
 //! What becomes of an access to a page of a file that has been truncated: not the death of the process.
 //!
-//! The kernel sends SIGBUS (mmap(2)). The handler here looks whether the address is in a page that a limiter has registered; if
-//! so, it maps a private page of zeros in its place, and returns. The access is made again, and finds zeros, which are no
-//! bucket: the call fails with an error. Any other SIGBUS goes on to the handler that there was before.
+//! The kernel sends SIGBUS (mmap(2)). The handler here looks whether the address is in a page that a limiter has
+//! registered; if so, it maps a private page of zeros in its place, and returns. The access is made again, and finds
+//! zeros, which are no bucket: the call fails with an error. Any other SIGBUS goes on to the handler that there was
+//! before.
 //!
-//! Everything that the handler does is allowed in one (signal-safety(7)): it walks a list that only grows, of atomics, and
-//! makes system calls.
+//! Everything that the handler does is allowed in one (signal-safety(7)): it walks a list that only grows, of
+//! atomics, and makes system calls.
 
 use std::io;
 use std::sync::OnceLock;
@@ -123,8 +124,8 @@ fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::
             unsafe { libc::raise(signal) };
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: with SA_SIGINFO, and neither default nor ignored, the integer is a pointer to a function of this type
-            // (sigaction(2)).
+            // SAFETY: with SA_SIGINFO, and neither default nor ignored, the integer is a pointer to a function of this
+            // type (sigaction(2)).
             let handler = unsafe {
                 std::mem::transmute::<usize, extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void)>(
                     handler,
