@@ -17,19 +17,16 @@
 //! The tag is 21 bits of the machine's boot id. Should two starts have the same, one in two million, the stamps are
 //! in the future until the machine has run for as long as before, and the file is refused.
 
-use std::io;
-use std::path::Path;
-
-use rustix::time::{ClockId, clock_gettime};
 use tollgate_core::Clock;
 
 use crate::error::FileError;
+use crate::system;
 
 /// Microseconds since the machine started, time asleep included: `CLOCK_BOOTTIME` of clock_gettime(2).
 ///
 /// All processes of a machine read the same value, except in another time namespace (time_namespaces(7)), for which a
 /// [`SharedRateLimiter`](crate::SharedRateLimiter) makes up. It never goes back, whoever sets the date. One
-/// reading costs what `CLOCK_MONOTONIC` costs.
+/// reading costs what `CLOCK_MONOTONIC` costs. (On macOS it is `CLOCK_MONOTONIC`, on Windows QueryInterruptTimePrecise.)
 ///
 /// # Examples
 ///
@@ -46,10 +43,7 @@ pub struct MachineClock;
 impl Clock for MachineClock {
     #[inline]
     fn now_micros(&self) -> u64 {
-        let time = clock_gettime(ClockId::Boottime);
-        // Never negative: the clock starts at 0, and the offset of a time namespace can't take it below.
-        let (seconds, nanos) = (time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs());
-        seconds.saturating_mul(1_000_000).saturating_add(nanos / 1000)
+        system::now_micros()
     }
 }
 
@@ -75,17 +69,10 @@ pub(crate) struct Origin {
     namespace: u64,
 }
 
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-const OFFSETS: &str = "/proc/self/timens_offsets";
-/// The namespace of this process, and the one of its children, which the offsets describe.
-const NAMESPACES: [&str; 2] = ["/proc/self/ns/time", "/proc/self/ns/time_for_children"];
-
 impl Origin {
     /// Finds out this process's.
     pub(crate) fn of_this_process() -> Result<Self, FileError> {
-        let text = std::fs::read_to_string(BOOT_ID)
-            .map_err(|source| FileError::io("reading the machine's boot id from", Path::new(BOOT_ID), source))?;
-        Ok(Self { boot: tag(&text), namespace: namespace()? })
+        Ok(Self { boot: tag(&system::boot_id()?), namespace: system::namespace()? })
     }
 
     /// The epoch of a new file: its time is the machine's.
@@ -122,48 +109,9 @@ fn tag(boot_id: &str) -> u32 {
     (crc32fast::hash(boot_id.trim().as_bytes()) >> (32 - TAG_BITS)).max(1)
 }
 
-/// Reads what this process's time namespace adds to the machine's clock.
-fn namespace() -> Result<u64, FileError> {
-    let reading = |path| move |source| FileError::io("reading the time namespace from", Path::new(path), source);
-    let offsets = match std::fs::read_to_string(OFFSETS) {
-        Ok(offsets) => offsets,
-        // A kernel without time namespaces.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(reading(OFFSETS)(error)),
-    };
-    let offset = parse_offset(&offsets).ok_or_else(|| {
-        let source = io::Error::new(io::ErrorKind::InvalidData, "no offset of the clock boottime");
-        reading(OFFSETS)(source)
-    })?;
-    let [own, of_children] = NAMESPACES.map(std::fs::read_link);
-    // The same for all but a process that has unshared its time and not yet started a program.
-    if own.map_err(reading(NAMESPACES[0]))? != of_children.map_err(reading(NAMESPACES[1]))? {
-        return Err(FileError::TimeNamespace);
-    }
-    Ok(offset)
-}
-
-/// Reads the line of the boottime clock: whole seconds, and nanoseconds to add.
-fn parse_offset(offsets: &str) -> Option<u64> {
-    let line = offsets.lines().find_map(|line| line.strip_prefix("boottime"))?;
-    let mut fields = line.split_whitespace().map(str::parse::<i64>);
-    let (seconds, nanos) = (fields.next()?.ok()?, fields.next()?.ok()?);
-    Some(seconds.wrapping_mul(1_000_000).wrapping_add(nanos / 1000).cast_unsigned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_offset_is_seconds_and_nanoseconds() {
-        assert_eq!(parse_offset("monotonic           0         0\nboottime            0         0\n"), Some(0));
-        assert_eq!(parse_offset("boottime 864000 5000\n"), Some(864_000_000_005));
-        assert_eq!(parse_offset("boottime -2 500000000\n"), Some((-1_500_000_i64).cast_unsigned()));
-        for text in ["", "boottime", "boottime 1", "boottime x 0", "monotonic 0 0"] {
-            assert_eq!(parse_offset(text), None);
-        }
-    }
 
     #[test]
     fn the_files_time_is_the_machines() {

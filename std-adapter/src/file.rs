@@ -3,23 +3,19 @@
 //! A file appears under its name only when it is complete. It is built without a name (O_TMPFILE of open(2)), its
 //! space is really allocated (fallocate(2)), so that a full disk is an error here and not a signal later, and it is
 //! linked into place without replacing anything (linkat(2)). Of several creators one wins, and the others are told. A
-//! creator that dies leaves nothing behind. Where the file system has no O_TMPFILE, the file is built under a random
-//! name beside its own.
+//! creator that dies leaves nothing behind. Where the system or the file system has no O_TMPFILE, the file is built under
+//! a random name beside its own.
 //!
 //! There is no lock anywhere, so nobody can hold anyone up.
 
-use std::fs::File;
-use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, fallocate, fchmod, fstat, fstatfs, linkat};
-use rustix::io::Errno;
-
 use crate::error::FileError;
 use crate::layout::{LENGTH, Page, check_header};
+use crate::system;
 
 /// How the names of unfinished files begin, where they need names.
 const LITTER: &str = ".tollgate-";
@@ -28,18 +24,13 @@ const DEAD: Duration = Duration::from_secs(60);
 
 /// Publishes a file with this content and mode at `path`.
 pub(crate) fn create(path: &Path, page: &Page, mode: u32) -> Result<File, FileError> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    match rustix::fs::open(folder(path), flags, Mode::RUSR | Mode::WUSR) {
-        Ok(unnamed) => {
-            let file = File::from(unnamed);
+    match system::open_unnamed(folder(path)) {
+        Ok(Some(file)) => {
             fill(&file, page, mode).map_err(|error| failed(path, error))?;
-            // The link's name in /proc is how an unprivileged process names a descriptor to linkat(2).
-            let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
-            linkat(CWD, descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(|error| failed(path, error))?;
+            system::link(&file, path).map_err(|error| failed(path, error))?;
             Ok(file)
         }
-        // Not on this file system, or not on this kernel.
-        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => create_named(path, page, mode),
+        Ok(None) => create_named(path, page, mode),
         Err(error) => Err(failed(path, error)),
     }
 }
@@ -67,21 +58,16 @@ fn remove_litter(folder: &Path) {
 }
 
 /// Allocates the space and writes the content.
-fn fill(file: &File, page: &Page, mode: u32) -> io::Result<()> {
-    match fallocate(file, FallocateFlags::empty(), 0, LENGTH as u64) {
-        // Writing the whole page allocates it too, on file systems that don't have the call.
-        Ok(()) | Err(Errno::OPNOTSUPP) => {}
-        Err(error) => return Err(error.into()),
-    }
-    file.write_all_at(page, 0)?;
+fn fill(mut file: &File, page: &Page, mode: u32) -> io::Result<()> {
+    system::allocate(file, LENGTH as u64)?;
+    file.write_all(page)?;
     // Whatever the umask.
-    fchmod(file, Mode::from_raw_mode(mode))?;
+    system::set_mode(file, mode)?;
     // So that a power cut does not leave the name without the content.
     file.sync_all()
 }
 
-fn failed(path: &Path, error: impl Into<io::Error>) -> FileError {
-    let error = error.into();
+fn failed(path: &Path, error: io::Error) -> FileError {
     match error.kind() {
         io::ErrorKind::AlreadyExists => FileError::AlreadyExists { path: path.to_owned() },
         _ => FileError::io("creating", path, error),
@@ -106,94 +92,82 @@ pub(crate) struct Opened {
 /// Opens the file at `path`, for reading alone if it may not be written, and checks all of it that never changes, on
 /// a private copy. Creates nothing, follows no symbolic link, and never blocks.
 pub(crate) fn open(path: &Path, owners: &[u32]) -> Result<Opened, FileError> {
-    let (file, writable) = match open_with(path, OFlags::RDWR) {
-        Err(Errno::ACCESS | Errno::ROFS | Errno::PERM) => (open_with(path, OFlags::RDONLY), false),
+    let not_a_file = |found| FileError::NotAFile { path: path.to_owned(), found };
+    let not_a_limiter = |found| FileError::NotALimiter { path: path.to_owned(), found };
+    let (file, writable) = match open_for(path, true) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
+            (open_for(path, false), false)
+        }
         outcome => (outcome, true),
     };
-    let not_a_file = |found| FileError::NotAFile { path: path.to_owned(), found };
-    let file = match file {
-        Ok(file) => file,
-        Err(Errno::NOENT) => return Err(FileError::NotFound { path: path.to_owned() }),
-        Err(Errno::LOOP) => return Err(not_a_file("a symbolic link")),
-        Err(Errno::ISDIR) => return Err(not_a_file("a directory")),
-        Err(Errno::NXIO) => return Err(not_a_file("a socket or a device")),
-        Err(error) => return Err(FileError::io("opening", path, error)),
-    };
+    let mut file = file.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => FileError::NotFound { path: path.to_owned() },
+        // What can't be opened at all says so by an error of its own.
+        _ => system::not_a_file(&error).map_or_else(|| FileError::io("opening", path, error), not_a_file),
+    })?;
     let reading = |error: io::Error| FileError::io("reading", path, error);
-    let status = fstat(&file).map_err(|error| reading(error.into()))?;
-    let kind = FileType::from_raw_mode(status.st_mode);
-    if kind != FileType::RegularFile {
-        return Err(not_a_file(match kind {
-            FileType::Directory => "a directory",
-            FileType::Fifo => "a named pipe",
-            FileType::CharacterDevice | FileType::BlockDevice => "a device",
-            _ => "something else",
-        }));
+    let metadata = file.metadata().map_err(reading)?;
+    if !metadata.is_file() || system::is_link(&metadata) {
+        return Err(not_a_file(system::kind(&metadata)));
     }
-    let length = status.st_size;
-    if usize::try_from(length) != Ok(LENGTH) {
-        let found = format!("it has {length} bytes, not {LENGTH}");
-        return Err(FileError::NotALimiter { path: path.to_owned(), found });
+    if usize::try_from(metadata.len()) != Ok(LENGTH) {
+        return Err(not_a_limiter(format!("it has {} bytes, not {LENGTH}", metadata.len())));
     }
-    if let Some(kind) = fstatfs(&file).ok().and_then(|system| remote(system.f_type)) {
+    if let Some(kind) = system::remote(&file) {
         return Err(FileError::Remote { path: path.to_owned(), kind });
     }
     let mut page = [0; LENGTH];
-    file.read_exact_at(&mut page, 0).map_err(|error| match error.kind() {
-        // As the kernel's own files are, under /sys.
-        io::ErrorKind::UnexpectedEof => {
-            FileError::NotALimiter { path: path.to_owned(), found: "it ends before its length".to_owned() }
-        }
+    file.read_exact(&mut page).map_err(|error| match error.kind() {
+        // As the kernel's own files do, under /sys.
+        io::ErrorKind::UnexpectedEof => not_a_limiter("it ends before its length".to_owned()),
         _ => reading(error),
     })?;
     check_header(&page).map_err(|flaw| FileError::flaw(path, flaw))?;
     // Who may only read can't be harmed by who may write.
-    if writable {
-        check_owner(path, status.st_uid, status.st_mode & 0o7777, owners)?;
+    if writable && let Some(owner) = system::owner(&metadata) {
+        check_owner(path, owner, owners)?;
     }
     Ok(Opened { file, writable })
 }
 
-fn open_with(path: &Path, access: OFlags) -> Result<File, Errno> {
-    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty()).map(File::from)
+fn open_for(path: &Path, writing: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    system::careful(options.read(true).write(writing)).open(path)
 }
 
 /// Opens the file at `path` once more, for writing, if it is still the same.
-pub(crate) fn open_again(path: &Path, identity: Identity) -> Result<File, FileError> {
+pub(crate) fn open_again(path: &Path, identity: &Identity) -> Result<File, FileError> {
     let gone = || FileError::Gone { path: path.to_owned() };
-    let file = match open_with(path, OFlags::RDWR) {
-        Ok(file) => file,
-        Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR) => return Err(gone()),
-        Err(error) => return Err(FileError::io("opening", path, error)),
-    };
-    let metadata = file.metadata().map_err(|error| FileError::io("reading", path, error))?;
-    if Identity::of(&metadata) == identity { Ok(file) } else { Err(gone()) }
+    let file = open_for(path, true).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => gone(),
+        _ if system::not_a_file(&error).is_some() => gone(),
+        _ => FileError::io("opening", path, error),
+    })?;
+    let found = Identity::of(&file).map_err(|error| FileError::io("reading", path, error))?;
+    if found == *identity { Ok(file) } else { Err(gone()) }
 }
 
-/// Which file it is, whatever its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
-    device: u64,
-    inode: u64,
-}
+pub(crate) use system::Identity;
 
-impl Identity {
-    pub(crate) fn of(metadata: &std::fs::Metadata) -> Self {
-        Self { device: metadata.dev(), inode: metadata.ino() }
-    }
+/// Who can change a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    /// The owner's user id, and this process's.
+    pub(crate) user: u32,
+    pub(crate) own: u32,
+    /// The permission bits.
+    pub(crate) mode: u32,
 }
 
 /// Refuses files that strangers could change.
-fn check_owner(path: &Path, owner: u32, mode: u32, allowed: &[u32]) -> Result<(), FileError> {
-    let path = || path.to_owned();
-    let own = rustix::process::geteuid().as_raw();
+fn check_owner(path: &Path, owner: Owner, allowed: &[u32]) -> Result<(), FileError> {
+    let Owner { user, own, mode } = owner;
     // Root can change any file as it is.
-    if owner != own && owner != 0 && !allowed.contains(&owner) {
-        return Err(FileError::OtherOwner { path: path(), found: owner, expected: own });
+    if user != own && user != 0 && !allowed.contains(&user) {
+        return Err(FileError::OtherOwner { path: path.to_owned(), found: user, expected: own });
     }
     if mode & 0o002 != 0 {
-        return Err(FileError::WorldWritable { path: path(), mode });
+        return Err(FileError::WorldWritable { path: path.to_owned(), mode });
     }
     Ok(())
 }
@@ -204,20 +178,10 @@ pub(crate) fn check_mode(mode: u32) -> Result<(), FileError> {
     if fits { Ok(()) } else { Err(FileError::BadMode { mode }) }
 }
 
-/// Names the file systems (statfs(2)) whose files other machines share.
-fn remote(kind: rustix::fs::FsWord) -> Option<&'static str> {
-    match kind {
-        0x6969 => Some("NFS"),
-        0xff53_4d42 | 0x517b | 0xfe53_4d42 => Some("a Windows share"),
-        0x0102_1997 => Some("9p"),
-        0x00c3_6400 => Some("Ceph"),
-        0x5346_414f => Some("AFS"),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     type Create = fn(&Path, &Page, u32) -> Result<File, FileError>;
@@ -301,7 +265,7 @@ mod tests {
     #[test]
     fn owners_are_checked() {
         let own = rustix::process::geteuid().as_raw();
-        let check = |owner, mode, allowed: &[u32]| check_owner(Path::new("/f"), owner, mode, allowed);
+        let check = |user, mode, allowed: &[u32]| check_owner(Path::new("/f"), Owner { user, own, mode }, allowed);
         assert!(check(own, 0o600, &[]).is_ok());
         assert!(check(0, 0o600, &[]).is_ok());
         assert!(matches!(check(own + 1, 0o660, &[]), Err(FileError::OtherOwner { .. })));

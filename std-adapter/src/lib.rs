@@ -1,7 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("tollgate needs Linux: its clock, its file protocol and its checks are that kernel's");
 #[cfg(not(target_has_atomic = "64"))]
 compile_error!("tollgate needs a target with 64-bit atomics: a lock in one process is worth nothing to another");
 
@@ -15,6 +13,7 @@ mod mapping;
 mod options;
 mod refusal;
 mod several;
+mod system;
 mod wait;
 
 pub use clock::MachineClock;

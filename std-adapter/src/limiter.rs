@@ -29,7 +29,10 @@ const AHEAD: Duration = Duration::from_secs(1);
 macro_rules! call {
     ($limiter:ident, $bucket:ident => $call:expr) => {
         match $limiter.known_bucket().map_or(Err(TryAcquireError::Moved), |$bucket| $call) {
-            Err(TryAcquireError::Moved) => $limiter.call_the_latest(|$bucket| $call),
+            // More than the burst is refused unread: it may not be more than that of the latest.
+            Err(TryAcquireError::Moved | TryAcquireError::ExceedsCapacity { .. }) => {
+                $limiter.call_the_latest(|$bucket| $call)
+            }
             outcome => outcome.map_err(AcquireError::from),
         }
     };
@@ -165,7 +168,7 @@ impl SharedRateLimiter {
     /// Maps a file whose header is right, and checks the rest.
     fn attach(options: &Options, path: &Path, file: File, writable: bool, origin: Origin) -> Result<Self, FileError> {
         let io = |doing, error| FileError::io(doing, path, error);
-        let metadata = file.metadata().map_err(|error| io("reading", error))?;
+        let identity = Identity::of(&file).map_err(|error| io("reading", error))?;
         let page = Mapping::new(&file, writable, options.guard).map_err(|error| io("mapping", error))?;
         let (generation, clock) = settle(&page, origin).map_err(|flaw| FileError::flaw(path, flaw))?;
         Ok(Self {
@@ -173,7 +176,7 @@ impl SharedRateLimiter {
             known: Known::new(generation),
             clock,
             _file: file,
-            identity: Identity::of(&metadata),
+            identity,
             path: path.to_owned(),
             options: options.clone(),
         })
@@ -448,8 +451,8 @@ impl SharedRateLimiter {
     ///
     /// [`Removed`](AcquireError::Removed) and [`Replaced`](AcquireError::Replaced).
     pub fn check_identity(&self) -> Result<(), AcquireError> {
-        match self.path.symlink_metadata() {
-            Ok(metadata) if Identity::of(&metadata) == self.identity => Ok(()),
+        match Identity::named(&self.path) {
+            Ok(found) if found == self.identity => Ok(()),
             Ok(_) => Err(AcquireError::Replaced),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(AcquireError::Removed),
             // Whatever it is, it does not say that the file is another.
@@ -457,8 +460,8 @@ impl SharedRateLimiter {
         }
     }
 
-    pub(crate) fn identity(&self) -> Identity {
-        self.identity
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
     }
 }
 
@@ -497,7 +500,7 @@ impl SharedRateLimiter {
             return Err(FileError::ReadOnly { path: path() });
         }
         // A lock is held by an opening of the file, not by a process: this one has its own.
-        let file = file::open_again(&self.path, self.identity)?;
+        let file = file::open_again(&self.path, &self.identity)?;
         retry_for(PATIENCE, || file.try_lock()).map_err(|error| match error {
             TryLockError::WouldBlock => FileError::Busy { path: path() },
             TryLockError::Error(error) => FileError::io("locking", &self.path, error),
@@ -772,7 +775,11 @@ mod tests {
         }
         assert_eq!(crate::layout::slot(0).state, crate::layout::slot(16).state);
         limiter.reset().unwrap();
-        assert_eq!(sleeper.try_acquire(1000), Ok(700));
+        assert_eq!(sleeper.try_acquire(100), Ok(1600));
+        // More than the burst that was known, in the next slot, which was in use before.
+        limiter.set_quota(Quota::per_hour(5000).unwrap()).unwrap();
+        assert_eq!(sleeper.try_acquire(1500), Ok(100));
+        assert!(sleeper.try_acquire(5001).is_err());
     }
 
     /// A setter that was killed before it sealed the old generation has changed nothing.

@@ -4,6 +4,7 @@
 // The second door for atomics, beside the core's: the memory is not Rust's to own.
 #![allow(clippy::disallowed_types)]
 
+#[cfg_attr(not(unix), path = "mapping/no_guard.rs")]
 mod guard;
 
 use std::fs::File;

@@ -103,6 +103,10 @@ fn child() {
             assert_eq!(limiter.retry_after(1), Ok(Duration::ZERO));
             limiter.available().unwrap().into()
         }
+        "may only read a pipe" => {
+            let error = SharedRateLimiter::open(&path).unwrap_err();
+            u64::from(matches!(error, FileError::NotAFile { found: "a named pipe", .. }))
+        }
         "forks" => forks(&path),
         // Sets one quota after the other until it is killed.
         "sets" => {
@@ -378,12 +382,20 @@ fn who_may_only_read_sees_and_takes_nothing() {
     // The program may be in a folder of root's: a copy where everybody finds it.
     let program = place.0.path().join("program");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    let mut command = Command::new(program);
-    command.args(["child", "--exact", "--nocapture"]).env("CHILD", "may only read").env("CHILD_FILE", place.path());
-    let output = command.uid(65534).gid(65534).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("may only read 999993"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let nobody = |role: &str, path: &Path| {
+        let mut command = Command::new(&program);
+        command.args(["child", "--exact", "--nocapture"]).env("CHILD", role).env("CHILD_FILE", path);
+        let output = command.uid(65534).gid(65534).output().unwrap();
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    };
+    let text = nobody("may only read", &place.path());
+    assert!(text.contains("may only read 999993"), "{text}");
     assert_eq!(limiter.available(), Ok(SLOW.capacity() - 7));
+    // Opening a pipe for reading alone is what could block.
+    let pipe = place.path().with_extension("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o644)).unwrap();
+    let text = nobody("may only read a pipe", &pipe);
+    assert!(text.contains("may only read a pipe 1"), "{text}");
 }
 
 #[test]
