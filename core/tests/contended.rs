@@ -154,3 +154,34 @@ fn a_portable_word_is_a_word() {
         assert!(bucket.try_acquire_at(now, 1).is_err());
     }
 }
+
+#[test]
+fn a_bucket_is_handed_over_while_it_is_changed() {
+    let words = || {
+        let [state, horizon] = State::new(&QUOTA, 5, QUOTA.moment(0)).to_words();
+        (Busy::new(state, A_TOKEN), Busy::new(horizon, A_TICK))
+    };
+    let (old, new) = (words(), words());
+    let bucket = TokenBucket::over(QUOTA, Words::new(&old.0, &old.1), NoClock);
+    let heir = TokenBucket::over(QUOTA, Words::new(&new.0, &new.1), NoClock);
+    // The level is changed before each seal, and the horizon between its loads.
+    old.0.exchanges.set(MAX_ATTEMPTS);
+    assert_eq!(bucket.hand_over_at(0, &heir), Err(TryAcquireError::Contended));
+    old.1.loads.set(3);
+    old.0.exchanges.set(7);
+    assert_eq!(bucket.hand_over_at(0, &heir), Ok(()));
+    assert_eq!(heir.available_at(0), Ok(4), "the level at the seal");
+    assert_eq!(bucket.state(), Err(TryAcquireError::Moved));
+    // Somebody uses the heir, who should not.
+    let (third, fourth) = (words(), words());
+    let bucket = TokenBucket::over(QUOTA, Words::new(&third.0, &third.1), NoClock);
+    let heir = TokenBucket::over(QUOTA, Words::new(&fourth.0, &fourth.1), NoClock);
+    fourth.0.exchanges.set(1);
+    assert_eq!(bucket.hand_over_at(0, &heir), Err(TryAcquireError::Contended));
+    assert_eq!(bucket.available_at(0), Ok(5), "it was not sealed");
+    // Reading a state whose horizon is changed.
+    third.1.loads.set(2 * MAX_ATTEMPTS - 2);
+    assert_eq!(bucket.state().map(State::tokens), Ok(5));
+    third.1.loads.set(2 * MAX_ATTEMPTS);
+    assert_eq!(bucket.state(), Err(TryAcquireError::Contended));
+}

@@ -71,8 +71,9 @@ fn a_refusal_says_when_or_that_it_is_for_ever() {
         (bucket.try_acquire_at(0, 4), "4 requested, but the bucket never holds more than 3"),
         (erased.try_acquire(1), "the state word is zero: the bucket was not initialised"),
         (Err(TryAcquireError::Contended), "others changed the bucket at every attempt; try again"),
+        (Err(TryAcquireError::Moved), "the bucket was handed over to another"),
     ];
-    let waits = [Some(Duration::from_millis(200)), None, None, Some(Duration::ZERO)];
+    let waits = [Some(Duration::from_millis(200)), None, None, Some(Duration::ZERO), None];
     for ((answer, text), wait) in texts.into_iter().zip(waits) {
         let error = answer.unwrap_err();
         assert_eq!(error.to_string(), text);
