@@ -177,7 +177,8 @@ impl SharedRateLimiter {
             clock,
             _file: file,
             identity,
-            path: path.to_owned(),
+            // Absolute, so that it names the same file from whatever folder.
+            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
             options: options.clone(),
         })
     }
@@ -432,7 +433,7 @@ impl SharedRateLimiter {
         self.clock.now_micros()
     }
 
-    /// Returns the path that the file was opened at.
+    /// Returns the path that the file was opened at, absolute.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -107,6 +107,15 @@ fn child() {
             let error = SharedRateLimiter::open(&path).unwrap_err();
             u64::from(matches!(error, FileError::NotAFile { found: "a named pipe", .. }))
         }
+        // By a name that means another file, or none, from the folder that it goes to.
+        "goes elsewhere" => {
+            std::env::set_current_dir(path.parent().unwrap()).unwrap();
+            let limiter = SharedRateLimiter::open(path.file_name().unwrap()).unwrap();
+            std::env::set_current_dir("/").unwrap();
+            assert_eq!(limiter.path(), path);
+            limiter.set_quota(quota!(Quota::per_second(1))).unwrap();
+            u64::from(limiter.check_identity().is_ok())
+        }
         "forks" => forks(&path),
         // Sets one quota after the other until it is killed.
         "sets" => {
@@ -288,6 +297,13 @@ fn another_sigbus_does_what_it_did() {
     place.create();
     assert_eq!(run("another page", &place.path()).signal(), Some(SIGBUS));
     assert_eq!(run("another page, handled before", &place.path()).code(), Some(42));
+}
+
+#[test]
+fn a_relative_path_means_the_same_file_from_elsewhere() {
+    let place = Place::new();
+    place.create();
+    assert_eq!(release(vec![start("goes elsewhere", &place.path())], "goes elsewhere"), [1]);
 }
 
 #[test]
