@@ -20,7 +20,7 @@
 //! slot    bytes
 //!      0      8  state word                               the hot words, on lines of their own
 //!      8      8  horizon word
-//!     16      8  the number of the generation
+//!     16      8  the number of the generation; that of the first is random
 //!     24      8  capacity: 1 ..= 2^32 − 1 tokens          as 64-bit words, since they are read as such
 //!     32      8  tokens for each period: 1 ..= 2^32 − 1
 //!     40      8  period in nanoseconds: 10^3 ..= 3.15576·10^18
@@ -70,6 +70,14 @@ pub(crate) struct Slot {
     pub(crate) quota: [usize; 4],
 }
 
+/// Makes a number for the first generation of a file, which no other file has: if its content is ever put over that of
+/// another, the others' users find that theirs is gone.
+pub(crate) fn first_generation() -> u64 {
+    let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
+    // Far from the largest, and a multiple of the slots.
+    (random >> 8) & !(SLOTS as u64 - 1)
+}
+
 /// Finds the slot of a generation: they take turns.
 #[inline]
 pub(crate) const fn slot(generation: u64) -> Slot {
@@ -110,8 +118,8 @@ pub(crate) fn read_quota([capacity, tokens, period, sum]: [u64; 4]) -> Result<Qu
         .map_err(Flaw::Quota)
 }
 
-/// Makes the content of a new file: generation 0.
-pub(crate) fn page(quota: &Quota, [state, horizon]: [u64; 2], epoch: u64) -> Page {
+/// Makes the content of a new file, whose first generation has this number, a multiple of the slots.
+pub(crate) fn page(quota: &Quota, [state, horizon]: [u64; 2], epoch: u64, first: u64) -> Page {
     let mut page = [0; LENGTH];
     put(&mut page, 0, MAGIC);
     put(&mut page, 8, BYTE_ORDER.to_ne_bytes());
@@ -120,7 +128,9 @@ pub(crate) fn page(quota: &Quota, [state, horizon]: [u64; 2], epoch: u64) -> Pag
     let sum = checksum_of_header(&page);
     put(&mut page, HEADER, sum.to_ne_bytes());
     put(&mut page, EPOCH, epoch.to_ne_bytes());
-    let slot = slot(0);
+    put(&mut page, FIRST, first.to_ne_bytes());
+    let slot = slot(first);
+    put(&mut page, slot.number, first.to_ne_bytes());
     put(&mut page, slot.state, state.to_ne_bytes());
     put(&mut page, slot.horizon, horizon.to_ne_bytes());
     for (at, word) in slot.quota.into_iter().zip(quota_words(quota)) {
@@ -201,13 +211,13 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let page = page(&a_quota(), [1, 2], 3);
+        let page = page(&a_quota(), [1, 2], 3, 32);
         assert_eq!(check_header(&page), Ok(()));
         assert_eq!(read_quota(words(&page)), Ok(a_quota()));
         let word = |at| u64::from_ne_bytes(get(&page, at));
         assert_eq!(
-            (word(slot(0).state), word(slot(0).horizon), word(EPOCH), word(FIRST), word(PAUSE)),
-            (1, 2, 3, 0, 0)
+            (word(slot(0).state), word(slot(0).horizon), word(EPOCH), word(FIRST), word(slot(0).number)),
+            (1, 2, 3, 32, 32)
         );
     }
 
@@ -222,12 +232,12 @@ mod tests {
             (20, &7_u32.to_ne_bytes(), "the checksum of its header is 0x00000007"),
         ];
         for (at, bytes, text) in wrong {
-            let mut page = page(&a_quota(), [1, 2], 3);
+            let mut page = page(&a_quota(), [1, 2], 3, 32);
             page[at..at + bytes.len()].copy_from_slice(bytes);
             let flaw = format!("{:?}", check_header(&page).unwrap_err());
             assert!(flaw.replace("\\\\", "\\").replace("\\\"", "\"").contains(text), "{flaw}");
         }
-        let mut page = page(&a_quota(), [1, 2], 3);
+        let mut page = page(&a_quota(), [1, 2], 3, 32);
         put(&mut page, 16, 7_u32.to_ne_bytes());
         let sum = checksum_of_header(&page);
         put(&mut page, HEADER, sum.to_ne_bytes());

@@ -11,7 +11,7 @@ use crate::clock::{FileClock, Origin};
 use crate::error::FileError;
 use crate::file::{self, Identity};
 use crate::generations::{Bucket, Generation, Known, Unchanged};
-use crate::layout::{EPOCH, Flaw, PAUSE, page};
+use crate::layout::{EPOCH, Flaw, PAUSE, first_generation, page};
 use crate::mapping::Mapping;
 use crate::wait::{Refusal, retry_for};
 use crate::{AcquireError, Options};
@@ -134,7 +134,7 @@ impl SharedRateLimiter {
         let origin = Origin::of_this_process()?;
         let now = quota.moment(origin.clock_of_new().now_micros());
         let words = State::new(&quota, quota.capacity(), now).to_words();
-        let file = file::create(path, &page(&quota, words, origin.first_epoch()), options.mode)?;
+        let file = file::create(path, &page(&quota, words, origin.first_epoch(), first_generation()), options.mode)?;
         Self::attach(options, path, file, true, origin)
     }
 
@@ -688,7 +688,7 @@ mod tests {
     fn file_with(words: [u64; 2], epoch: u64) -> (TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("limit");
-        file::create(&path, &page(&Quota::per_second(10).unwrap(), words, epoch), 0o600).unwrap();
+        file::create(&path, &page(&Quota::per_second(10).unwrap(), words, epoch, 0), 0o600).unwrap();
         (folder, path)
     }
 
@@ -789,8 +789,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("limit");
         let limiter = SharedRateLimiter::create(&path, Quota::per_hour(100).unwrap()).unwrap();
-        let slot = crate::layout::slot(1);
-        limiter.page.cell(slot.number).store(1);
+        let next = limiter.known.get().unwrap().number + 1;
+        let slot = crate::layout::slot(next);
+        limiter.page.cell(slot.number).store(next);
         for (at, word) in slot.quota.into_iter().zip(crate::layout::quota_words(&Quota::per_hour(7).unwrap())) {
             limiter.page.cell(at).store(word);
         }

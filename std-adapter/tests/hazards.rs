@@ -273,6 +273,28 @@ fn overwritten() {
     }
 }
 
+/// The content of one limiter's file is put over another's: its users go by the new quota, or say that it is damaged, and never
+/// mix the two.
+#[test]
+fn overwritten_by_another_limit() {
+    let place = Place::new();
+    let other = place.path().with_extension("other");
+    let limiter = SharedRateLimiter::create(place.path(), quota!(Quota::per_day(1), burst 1000)).unwrap();
+    let of_other = SharedRateLimiter::create(&other, quota!(Quota::per_day(2), burst 10)).unwrap();
+    of_other.try_acquire(3).unwrap();
+    // In place, as by dd: nobody finds it truncated.
+    let content = std::fs::read(&other).unwrap();
+    place.writable().write_all_at(&content, 0).unwrap();
+    assert_eq!(
+        limiter.try_acquire(8).unwrap_err().retry_after().map(|wait| wait < Duration::from_secs(43_300)),
+        Some(true)
+    );
+    assert_eq!(limiter.available(), Ok(7));
+    assert!(limiter.try_acquire(11).unwrap_err().retry_after().is_none());
+    assert_eq!(limiter.quota(), of_other.quota());
+    assert_eq!(limiter.try_acquire(7), Ok(0));
+}
+
 #[test]
 fn damage_wakes_those_who_wait() {
     let place = Place::new();
