@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime};
-use tollgate::{MachineClock, SharedRateLimiter};
+use tollgate::{FastClock, MachineClock, Options, SharedRateLimiter};
 use tollgate_benches::LockedBucket;
 use tollgate_core::{Clock, NoClock, Quota, TokenBucket, quota};
 
@@ -23,12 +23,17 @@ fn compare(group: &mut Group<'_>, quota: Quota) {
     let folder = tempfile::tempdir().unwrap();
     let memory = TokenBucket::with_clock(quota, MachineClock);
     let file = SharedRateLimiter::create(folder.path().join("limit"), quota).unwrap();
+    let fast_memory = TokenBucket::with_clock(quota, FastClock);
+    let fast_file = Options::new().fast_clock(true).create(folder.path().join("fast"), quota).unwrap();
+    let _ = (fast_memory.try_acquire(1), fast_file.try_acquire(1));
     let locked = LockedBucket::new(quota, MachineClock);
     // Drains what has one token; makes no difference to what has plenty.
     let _ = (memory.try_acquire(1), file.try_acquire(1), locked.try_acquire(1));
 
     group.bench_function("memory", |b| b.iter(|| memory.try_acquire(black_box(1)).is_ok()));
     group.bench_function("file", |b| b.iter(|| file.try_acquire(black_box(1)).is_ok()));
+    group.bench_function("memory, fast clock", |b| b.iter(|| fast_memory.try_acquire(black_box(1)).is_ok()));
+    group.bench_function("file, fast clock", |b| b.iter(|| fast_file.try_acquire(black_box(1)).is_ok()));
     group.bench_function("mutex", |b| b.iter(|| locked.try_acquire(black_box(1)).is_some()));
 }
 
@@ -38,6 +43,7 @@ fn uncontended(criterion: &mut Criterion) {
 
     let mut group = criterion.benchmark_group("floor");
     group.bench_function("clock", |b| b.iter(|| MachineClock.now_micros()));
+    group.bench_function("fast clock", |b| b.iter(|| FastClock.now_micros()));
     let bucket = TokenBucket::new(PLENTY);
     let mut now = 0;
     group.bench_function("grant without a clock", |b| {

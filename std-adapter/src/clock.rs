@@ -19,6 +19,7 @@
 
 use tollgate_core::Clock;
 
+use crate::FastClock;
 use crate::error::FileError;
 use crate::system;
 
@@ -52,12 +53,21 @@ impl Clock for MachineClock {
 pub(crate) struct FileClock {
     /// What is added to the machine's clock, modulo 2^64.
     offset: u64,
+    /// Whether the machine's clock is read by the processor's counter.
+    fast: bool,
+}
+
+impl FileClock {
+    pub(crate) fn fast(self, fast: bool) -> Self {
+        Self { fast, ..self }
+    }
 }
 
 impl Clock for FileClock {
     #[inline]
     fn now_micros(&self) -> u64 {
-        MachineClock.now_micros().wrapping_add(self.offset)
+        let now = if self.fast { FastClock.now_micros() } else { MachineClock.now_micros() };
+        now.wrapping_add(self.offset)
     }
 }
 
@@ -82,13 +92,13 @@ impl Origin {
 
     /// The clock of a new file.
     pub(crate) fn clock_of_new(self) -> FileClock {
-        FileClock { offset: 0_u64.wrapping_sub(self.namespace) }
+        FileClock { offset: 0_u64.wrapping_sub(self.namespace), fast: false }
     }
 
     /// The clock of a file with this epoch; `None` if that belongs to another start of the machine.
     pub(crate) fn clock(self, epoch: u64) -> Option<FileClock> {
         let offset = (epoch >> TAG_BITS).wrapping_mul(UNIT).wrapping_sub(self.namespace);
-        (epoch & TAG == u64::from(self.boot)).then_some(FileClock { offset })
+        (epoch & TAG == u64::from(self.boot)).then_some(FileClock { offset, fast: false })
     }
 
     /// The epoch in which the file's time goes on from its last time stamp.

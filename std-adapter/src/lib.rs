@@ -4,7 +4,9 @@
 compile_error!("tollgate needs a target with 64-bit atomics: a lock in one process is worth nothing to another");
 
 mod clock;
+mod counter;
 mod error;
+mod fast_clock;
 mod file;
 mod generations;
 mod layout;
@@ -18,6 +20,7 @@ mod wait;
 
 pub use clock::MachineClock;
 pub use error::FileError;
+pub use fast_clock::FastClock;
 pub use limiter::SharedRateLimiter;
 pub use options::Options;
 pub use refusal::AcquireError;

@@ -174,7 +174,7 @@ impl SharedRateLimiter {
         Ok(Self {
             page,
             known: Known::new(generation),
-            clock,
+            clock: clock.fast(options.fast_clock),
             _file: file,
             identity,
             // Absolute, so that it names the same file from whatever folder.

@@ -125,8 +125,8 @@ fn child() {
             }
             0
         }
-        "hammers for a second" => {
-            let limiter = SharedRateLimiter::open(&path).unwrap();
+        "hammers for a second" | "hammers by the fast clock" => {
+            let limiter = Options::new().fast_clock(role.ends_with("fast clock")).open(&path).unwrap();
             wait_for_the_others();
             let end = MachineClock.now_micros() + 1_000_000;
             let mut granted = 0;
@@ -506,6 +506,22 @@ fn time_namespaces_share_one_time() {
     let granted = release(children, "hammers for a second");
     let micros = MachineClock.now_micros() - begun;
     let bound = u64::from(quota.capacity()) + (micros + 1) / 1000;
+    assert!(granted.iter().sum::<u64>() <= bound, "{granted:?} of {bound}");
+    assert!(granted.iter().all(|granted| *granted > 0), "{granted:?}");
+}
+
+/// By either clock, which differ by up to 50 µs.
+#[test]
+fn two_clocks_share_one_file() {
+    let place = Place::new();
+    let quota = quota!(Quota::per_second(1_000_000), burst 10);
+    SharedRateLimiter::create(place.path(), quota).unwrap();
+    let begun = MachineClock.now_micros();
+    let (one, two) = ("hammers for a second", "hammers by the fast clock");
+    let others = [start(two, &place.path()), start(two, &place.path())];
+    let mut granted = release(vec![start(one, &place.path())], one);
+    granted.extend(release(others.into(), two));
+    let bound = u64::from(quota.capacity()) + MachineClock.now_micros() - begun + 1 + 50;
     assert!(granted.iter().sum::<u64>() <= bound, "{granted:?} of {bound}");
     assert!(granted.iter().all(|granted| *granted > 0), "{granted:?}");
 }

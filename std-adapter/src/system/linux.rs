@@ -58,6 +58,18 @@ pub(crate) fn now_micros() -> u64 {
     seconds.saturating_mul(1_000_000).saturating_add(nanos / 1000)
 }
 
+/// The same, in nanoseconds: 584 years of them.
+pub(crate) fn now_nanos() -> u64 {
+    let time = clock_gettime(ClockId::Boottime);
+    time.tv_sec.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.unsigned_abs())
+}
+
+/// What the kernel keeps its time by.
+pub(crate) fn kernel_clock() -> Option<String> {
+    let clock = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource").ok()?;
+    Some(clock.trim().to_owned())
+}
+
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const OFFSETS: &str = "/proc/self/timens_offsets";
 /// The namespace of this process, and the one of its children, which the offsets describe.

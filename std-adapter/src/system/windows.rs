@@ -95,3 +95,13 @@ pub(crate) fn boot_id() -> Result<String, FileError> {
 pub(crate) fn namespace() -> Result<u64, FileError> {
     Ok(0)
 }
+
+/// The same, in nanoseconds.
+pub(crate) fn now_nanos() -> u64 {
+    now_micros().saturating_mul(1000)
+}
+
+/// Nobody knows.
+pub(crate) fn kernel_clock() -> Option<String> {
+    None
+}
