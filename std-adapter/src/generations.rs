@@ -63,7 +63,7 @@ impl Generation {
         if current.quota == quota {
             return Ok(current);
         }
-        // So that nobody starts from a slot that is about to be used again.
+        // So that nobody starts from a slot that is about to be used again. It is one behind from then on, which costs a step.
         page.cell(FIRST).store(current.number);
         let next = Self { number: current.number.wrapping_add(1), quota };
         let slot = slot(next.number);
@@ -73,7 +73,6 @@ impl Generation {
         }
         let heir = next.bucket(page, clock);
         current.bucket(page, clock).hand_over_at(clock.now_micros(), &heir).map_err(Unchanged::Refused)?;
-        page.cell(FIRST).store(next.number);
         Ok(next)
     }
 }

@@ -648,6 +648,14 @@ fn several_limits_hold_over_several_processes() {
     try_acquire_all(&[(&one, 1), (&two, left + 5), (&again, 5)]).unwrap();
     assert_eq!((one.available(), two.available()), (Ok(499 - granted), Ok(0)));
     assert!(try_acquire_all(&[]).is_ok());
+
+    // Both refuse: the first is named, and the longer wait is told.
+    let soon = SharedRateLimiter::create(place.path().with_extension("soon"), quota!(Quota::per_second(1))).unwrap();
+    soon.try_acquire(1).unwrap();
+    let refused = try_acquire_all(&[(&soon, 1), (&two, 1)]).unwrap_err();
+    assert_eq!(refused.index, 0);
+    assert!(refused.error.retry_after().unwrap() <= Duration::from_secs(1));
+    assert!(refused.retry_after.unwrap() > Duration::from_secs(80_000));
 }
 
 /// Two hundred thousand files, each whole but for some bytes, half of them with a right checksum of the quota: no
