@@ -627,10 +627,17 @@ impl SharedRateLimiter {
 
     #[inline]
     fn check_pause(&self, now: u64) -> Result<(), AcquireError> {
-        if self.page.cell(PAUSE).load(Relaxed) > now {
-            return Err(AcquireError::Paused { retry_after: self.pause_left(now) });
+        if self.page.cell(PAUSE).load(Relaxed) > now { Err(self.paused_at(now)) } else { Ok(()) }
+    }
+
+    /// Says that the limit is paused, if that is what it is.
+    #[cold]
+    fn paused_at(&self, now: u64) -> AcquireError {
+        // Not what somebody has written over the whole file.
+        match self.call_the_latest(|bucket| bucket.state()) {
+            Err(AcquireError::Damaged) => AcquireError::Damaged,
+            _ => AcquireError::Paused { retry_after: self.pause_left(now) },
         }
-        Ok(())
     }
 
     fn pause_left(&self, now: u64) -> Duration {
