@@ -54,6 +54,19 @@ fn uncontended(criterion: &mut Criterion) {
     });
     group.finish();
 
+    // A token of a lease, its share of taking and giving back included.
+    const LEASED: u32 = 1000;
+    let mut group = criterion.benchmark_group("lease");
+    group.throughput(Throughput::Elements(LEASED.into()));
+    let bucket = TokenBucket::with_clock(PLENTY, MachineClock);
+    group.bench_function("memory", |b| {
+        b.iter(|| {
+            let mut lease = bucket.lease(LEASED).unwrap();
+            while black_box(lease.spend(1)).is_ok() {}
+        });
+    });
+    group.finish();
+
     let mut group = criterion.benchmark_group("look");
     let bucket = TokenBucket::with_clock(NOTHING, MachineClock);
     group.bench_function("available", |b| b.iter(|| bucket.available()));

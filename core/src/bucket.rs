@@ -18,6 +18,7 @@ use crate::{Clock, Memory, Moment, NoClock, Quota, State, TryAcquireError, Word,
 /// |---|---|
 /// | [`try_acquire`](Self::try_acquire) | take all or nothing, and be told why not |
 /// | [`try_acquire_permit`](Self::try_acquire_permit) | the same, and give back what is not spent |
+/// | [`lease`](Self::lease) | take a batch of what there is, and spend it one by one |
 /// | [`acquire_up_to`](Self::acquire_up_to), [`drain`](Self::drain) | take what there is |
 /// | [`refund`](Self::refund), [`reset`](Self::reset) | give back what was not used; fill up |
 /// | [`available`](Self::available), [`retry_after`](Self::retry_after) | look without taking |
@@ -271,6 +272,35 @@ impl<C: Clock, M: Memory> TokenBucket<C, M> {
         self.acquire_up_to_with(|| self.clock.now_micros(), n)
     }
 
+    /// Takes what there is, at most `n` tokens, for one thread to spend one by one: what it does not spend goes back
+    /// when the lease is dropped. Reads the clock once.
+    ///
+    /// Spending a token of a lease costs a nanosecond, and no other thread feels it. The tokens are granted when they
+    /// are leased: the bound holds, and others may be refused what a lease holds and has not spent yet.
+    ///
+    /// # Errors
+    ///
+    /// As for [`acquire_up_to`](Self::acquire_up_to).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate_core::{ManualClock, Quota, TokenBucket, quota};
+    ///
+    /// let bucket = TokenBucket::with_clock(quota!(Quota::per_second(5)), ManualClock::new());
+    /// let mut lease = bucket.lease(3)?;
+    /// assert!(lease.spend(1).is_ok());
+    /// assert_eq!(bucket.available(), Ok(2));
+    /// drop(lease);
+    /// assert_eq!(bucket.available(), Ok(4));
+    /// assert_eq!(bucket.lease(9)?.remaining(), 4);
+    /// # Ok::<(), tollgate_core::TryAcquireError>(())
+    /// ```
+    #[inline]
+    pub fn lease(&self, n: u32) -> Result<Permit<'_, Self>, TryAcquireError> {
+        self.acquire_up_to(n).map(|granted| Permit::new(self, granted.into()))
+    }
+
     /// Takes all whole tokens and returns how many there were. Reads the clock once.
     ///
     /// # Errors
@@ -363,6 +393,16 @@ impl<C, M: Memory> TokenBucket<C, M> {
     #[inline]
     pub fn acquire_up_to_at(&self, now: u64, n: u32) -> Result<u32, TryAcquireError> {
         self.acquire_up_to_with(|| now, n)
+    }
+
+    /// Takes what there is at the time `now`, in microseconds, at most `n` tokens. Otherwise [`lease`](Self::lease).
+    ///
+    /// # Errors
+    ///
+    /// As for [`acquire_up_to`](Self::acquire_up_to).
+    #[inline]
+    pub fn lease_at(&self, now: u64, n: u32) -> Result<Permit<'_, Self>, TryAcquireError> {
+        self.acquire_up_to_at(now, n).map(|granted| Permit::new(self, granted.into()))
     }
 
     /// Takes all whole tokens at the time `now`, in microseconds. Otherwise [`drain`](Self::drain).

@@ -11,8 +11,10 @@ pub trait GiveBack {
 /// Tokens that were taken and not yet spent. Those that are left when it is dropped go back, never above the
 /// capacity.
 ///
-/// From [`TokenBucket::try_acquire_permit`](crate::TokenBucket::try_acquire_permit) and
-/// [`AtomicTokenBucket::claim_permit`](crate::AtomicTokenBucket::claim_permit).
+/// From [`TokenBucket::try_acquire_permit`](crate::TokenBucket::try_acquire_permit),
+/// [`TokenBucket::lease`](crate::TokenBucket::lease) and
+/// [`AtomicTokenBucket::claim_permit`](crate::AtomicTokenBucket::claim_permit). Spending is a subtraction in the
+/// permit itself, which one thread has: nothing is shared until it is dropped.
 ///
 /// # Examples
 ///
@@ -41,8 +43,9 @@ pub struct Permit<'a, B: GiveBack + ?Sized> {
 }
 
 impl<'a, B: GiveBack + ?Sized> Permit<'a, B> {
+    /// Makes a permit of tokens that were taken from `bucket`.
     #[inline]
-    pub(crate) const fn new(bucket: &'a B, granted: u64) -> Self {
+    pub const fn new(bucket: &'a B, granted: u64) -> Self {
         Self { bucket, remaining: granted }
     }
 

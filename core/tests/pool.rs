@@ -125,6 +125,12 @@ fn taking_what_there_is_and_filling_up() {
     assert_eq!(bucket.drain_at(0), Ok(0));
     assert_eq!(bucket.acquire_up_to_at(250_000, u32::MAX), Ok(2));
     assert_eq!(bucket.available_at(300_000), Ok(1), "the half token was kept");
+    let mut lease = bucket.lease_at(300_000, 5).unwrap();
+    assert_eq!((lease.remaining(), bucket.available_at(300_000)), (1, Ok(0)));
+    assert!(lease.spend(1).is_ok() && lease.spend(1).is_err());
+    drop(lease);
+    assert_eq!(bucket.lease_at(300_000, 1).unwrap().remaining(), 0);
+    bucket.refund(1).unwrap();
     bucket.reset_at(310_000).unwrap();
     assert_eq!(bucket.drain_at(310_000), Ok(10));
     assert_eq!(bucket.available_at(409_999), Ok(0), "a reset bucket counts from the reset");

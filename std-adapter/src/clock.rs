@@ -27,7 +27,8 @@ use crate::system;
 ///
 /// All processes of a machine read the same value, except in another time namespace (time_namespaces(7)), for which a
 /// [`SharedRateLimiter`](crate::SharedRateLimiter) makes up. It never goes back, whoever sets the date. One
-/// reading costs what `CLOCK_MONOTONIC` costs. (On macOS it is `CLOCK_MONOTONIC`, on Windows QueryInterruptTimePrecise.)
+/// reading costs what `CLOCK_MONOTONIC` costs. (On macOS it is `CLOCK_MONOTONIC`, on Windows
+/// QueryInterruptTimePrecise.)
 ///
 /// # Examples
 ///

@@ -15,8 +15,8 @@ pub(crate) const KERNEL_CLOCK: Option<&str> = if cfg!(not(target_os = "linux")) 
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn read() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction. Where the system forbids it to programs (prctl(2), PR_SET_TSC), it
-    // is a signal.
+    // SAFETY: every x86-64 processor has the instruction. Where the system forbids it to programs (prctl(2),
+    // PR_SET_TSC), it is a signal.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 

@@ -1,15 +1,16 @@
 //! The machine's clock, read by the processor's counter.
 //!
-//! A reading of the kernel's clock costs some 30 ns, one of the counter 10. So the counter is read and converted, by a line
-//! through an *anchor*: a reading of both at once, and the speed of the one in terms of the other. Anchors are renewed twenty
-//! times a second, by whichever call comes by, so that the line follows the kernel's clock even where that is being
-//! corrected: by at most 500 ppm either way (adjtimex(2)), so that it is off by at most 50 µs until the next anchor.
+//! A reading of the kernel's clock costs some 30 ns, one of the counter 10. So the counter is read and converted, by
+//! a line through an *anchor*: a reading of both at once, and the speed of the one in terms of the other. Anchors are
+//! renewed twenty times a second, by whichever call comes by, so that the line follows the kernel's clock even where
+//! that is being corrected: by at most 500 ppm either way (adjtimex(2)), so that it is off by at most 50 µs until the
+//! next anchor.
 //!
-//! No call waits for another. Anchors take turns in a ring: one is written, then published, and a reader that was held up
-//! for so long that its anchor has been written again finds out by the number.
+//! No call waits for another. Anchors take turns in a ring: one is written, then published, and a reader that was
+//! held up for so long that its anchor has been written again finds out by the number.
 //!
-//! For one thread, time never goes back: where the line was ahead of the kernel's clock, the next one starts from where it
-//! was, and is slower, so that the clock catches up.
+//! For one thread, time never goes back: where the line was ahead of the kernel's clock, the next one starts from
+//! where it was, and is slower, so that the clock catches up.
 
 // As in `generations.rs`: cells of the process's own.
 #![allow(clippy::disallowed_types)]
@@ -44,16 +45,17 @@ fn fine_of_nanos(nanos: u64) -> Fine {
     u64::try_from((u128::from(nanos) << 11) / 1000).unwrap_or(u64::MAX)
 }
 
-/// The time of [`MachineClock`](crate::MachineClock), read by the processor's counter: three times as fast, and within
-/// 50 µs of it.
+/// The time of [`MachineClock`](crate::MachineClock), read by the processor's counter: three times as fast, and
+/// within 50 µs of it.
 ///
-/// It follows the same time, so that it can share a bucket with other clocks. For one thread it never goes back. What it is off
-/// by widens the bound of a limit by as much: at most burst + rate × (time + 50 µs) tokens are granted.
+/// It follows the same time, so that it can share a bucket with other clocks. For one thread it never goes back. What
+/// it is off by widens the bound of a limit by as much: at most burst + rate × (time + 50 µs) tokens are granted.
 ///
-/// It needs no calibration: the first calls of a process, for 20 ms, read the kernel's clock, and learn the counter's speed. On
-/// x86-64 the counter is used where the kernel uses it for its own clock, and on aarch64 likewise, on Linux; elsewhere
-/// this clock *is* [`MachineClock`](crate::MachineClock). A machine that is stopped and moved to another while it runs has
-/// another counter; for the twentieth of a second until the next anchor, the time may be off by as much.
+/// It needs no calibration: the first calls of a process, for 20 ms, read the kernel's clock, and learn the counter's
+/// speed. On x86-64 the counter is used where the kernel uses it for its own clock, and on aarch64 likewise, on
+/// Linux; elsewhere this clock *is* [`MachineClock`](crate::MachineClock). A machine that is stopped and moved to
+/// another while it runs has another counter; for the twentieth of a second until the next anchor, the time may be
+/// off by as much.
 ///
 /// # Examples
 ///
@@ -125,7 +127,8 @@ impl Line {
         let passed = self.passed(counts);
         let speed = speed(kernel.saturating_sub(self.kernel), counts);
         if self.speed == 0 {
-            // From here on the line is read, and not the kernel's clock: a little ahead, so that no thread finds it behind.
+            // From here on the line is read, and not the kernel's clock: a little ahead, so that no thread finds it
+            // behind.
             return Self { count, time: kernel.saturating_add(fine_of_micros(1)), speed, kernel };
         }
         if passed >= EXPIRED || counts == 0 {
@@ -186,7 +189,8 @@ impl Anchors {
     /// Writes the next anchor, unless somebody else is at it. The caller is the writer.
     fn publish(&self, line: Line) {
         let number = self.number.load(Relaxed).wrapping_add(1);
-        // Readers of the line that is written over know, from the number of the one before this, that they are overtaken.
+        // Readers of the line that is written over know, from the number of the one before this, that they are
+        // overtaken.
         fence(Release);
         for (word, value) in self.line(number).iter().zip([line.count, line.time, line.speed, line.kernel]) {
             word.store(value, Relaxed);
@@ -330,7 +334,8 @@ mod tests {
         }
     }
 
-    /// Four threads: the time of each goes on, and lies between two readings of the kernel's clock, but for what it may be off by.
+    /// Four threads: the time of each goes on, and lies between two readings of the kernel's clock, but for what it
+    /// may be off by.
     #[test]
     fn the_fast_clock_is_the_machines() {
         let end = MachineClock.now_micros() + 400_000;

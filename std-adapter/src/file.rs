@@ -3,8 +3,8 @@
 //! A file appears under its name only when it is complete. It is built without a name (O_TMPFILE of open(2)), its
 //! space is really allocated (fallocate(2)), so that a full disk is an error here and not a signal later, and it is
 //! linked into place without replacing anything (linkat(2)). Of several creators one wins, and the others are told. A
-//! creator that dies leaves nothing behind. Where the system or the file system has no O_TMPFILE, the file is built under
-//! a random name beside its own.
+//! creator that dies leaves nothing behind. Where the system or the file system has no O_TMPFILE, the file is built
+//! under a random name beside its own.
 //!
 //! There is no lock anywhere, so nobody can hold anyone up.
 

@@ -63,7 +63,8 @@ impl Generation {
         if current.quota == quota {
             return Ok(current);
         }
-        // So that nobody starts from a slot that is about to be used again. It is one behind from then on, which costs a step.
+        // So that nobody starts from a slot that is about to be used again. It is one behind from then on, which costs
+        // a step.
         page.cell(FIRST).store(current.number);
         let next = Self { number: current.number.wrapping_add(1), quota };
         let slot = slot(next.number);

@@ -70,8 +70,8 @@ pub(crate) struct Slot {
     pub(crate) quota: [usize; 4],
 }
 
-/// Makes a number for the first generation of a file, which no other file has: if its content is ever put over that of
-/// another, the others' users find that theirs is gone.
+/// Makes a number for the first generation of a file, which no other file has: if its content is ever put over that
+/// of another, the others' users find that theirs is gone.
 pub(crate) fn first_generation() -> u64 {
     let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
     // Far from the largest, and a multiple of the slots.

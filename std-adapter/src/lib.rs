@@ -25,5 +25,5 @@ pub use limiter::SharedRateLimiter;
 pub use options::Options;
 pub use refusal::AcquireError;
 pub use several::{NotAll, acquire_all_timeout, try_acquire_all};
-pub use tollgate_core::{Clock, Quota, QuotaError, RetryAfter, TryAcquireError, quota};
+pub use tollgate_core::{Clock, ExceedsPermit, Permit, Quota, QuotaError, RetryAfter, TryAcquireError, quota};
 pub use wait::{Refusal, retry_for};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::{Duration, SystemTime};
 
-use tollgate_core::{Clock, MAX_ATTEMPTS, Quota, State, TryAcquireError, Word};
+use tollgate_core::{Clock, GiveBack, MAX_ATTEMPTS, Permit, Quota, State, TryAcquireError, Word};
 
 use crate::clock::{FileClock, Origin};
 use crate::error::FileError;
@@ -313,6 +313,43 @@ impl SharedRateLimiter {
         call!(self, bucket => bucket.acquire_up_to_at(now, n))
     }
 
+    /// Takes as [`try_acquire`](Self::try_acquire) does; what is not [spent](Permit::spend) goes back when the permit
+    /// is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Quota, SharedRateLimiter};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("limit");
+    /// let limiter = SharedRateLimiter::create(&path, Quota::per_hour(10)?)?;
+    /// let mut permit = limiter.try_acquire_permit(8)?;
+    /// permit.spend(5)?;
+    /// drop(permit); // three go back
+    /// assert_eq!(limiter.available()?, 5);
+    /// assert!(limiter.try_acquire_permit(6).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_acquire_permit(&self, n: u32) -> Result<Permit<'_, Self>, AcquireError> {
+        self.try_acquire(n).map(|_| Permit::new(self, n.into()))
+    }
+
+    /// Takes what there is, at most `n` tokens, for one thread to spend one by one: a nanosecond each, without
+    /// touching the file. What it does not spend goes back when the lease is dropped; of a process that is
+    /// killed, it is lost.
+    ///
+    /// # Errors
+    ///
+    /// As for [`acquire_up_to`](Self::acquire_up_to).
+    pub fn lease(&self, n: u32) -> Result<Permit<'_, Self>, AcquireError> {
+        self.acquire_up_to(n).map(|granted| Permit::new(self, granted.into()))
+    }
+
     /// Gives `n` tokens back that were not used. What would rise above the capacity is forfeited.
     ///
     /// # Errors
@@ -580,6 +617,14 @@ impl SharedRateLimiter {
     #[must_use]
     pub fn paused(&self) -> Duration {
         self.pause_left(self.now_micros())
+    }
+}
+
+/// What can't be given back, because the file is damaged or changed all the time, is forfeited: the limit is only
+/// stricter then.
+impl GiveBack for SharedRateLimiter {
+    fn give_back(&self, n: u64) {
+        let _ = self.refund(u32::try_from(n).unwrap_or(u32::MAX));
     }
 }
 

@@ -66,9 +66,9 @@ impl Options {
         self
     }
 
-    /// Whether to read the time by the [`FastClock`](crate::FastClock), which takes half the time of a call, and is off by up to 50
-    /// µs: as many tokens more may be granted as accrue in that. Processes with either clock can share a file. Off by
-    /// default.
+    /// Whether to read the time by the [`FastClock`](crate::FastClock), which takes half the time of a call, and is
+    /// off by up to 50 µs: as many tokens more may be granted as accrue in that. Processes with either clock can
+    /// share a file. Off by default.
     pub const fn fast_clock(mut self, fast: bool) -> Self {
         self.fast_clock = fast;
         self

@@ -273,8 +273,8 @@ fn overwritten() {
     }
 }
 
-/// The content of one limiter's file is put over another's: its users go by the new quota, or say that it is damaged, and never
-/// mix the two.
+/// The content of one limiter's file is put over another's: its users go by the new quota, or say that it is damaged,
+/// and never mix the two.
 #[test]
 fn overwritten_by_another_limit() {
     let place = Place::new();

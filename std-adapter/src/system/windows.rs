@@ -80,9 +80,9 @@ pub(crate) fn now_micros() -> u64 {
     time / 10
 }
 
-/// There is none that all may read. The time of the start is one, but for what the system's clock is corrected by: to the
-/// quarter of an hour, it is mostly the same. Where it is not, the file's time goes on from its last stamp, which loses and
-/// mints nothing.
+/// There is none that all may read. The time of the start is one, but for what the system's clock is corrected by: to
+/// the quarter of an hour, it is mostly the same. Where it is not, the file's time goes on from its last stamp, which
+/// loses and mints nothing.
 pub(crate) fn boot_id() -> Result<String, FileError> {
     #[allow(clippy::disallowed_methods, reason = "it is the system clock's time of the start")]
     let now = std::time::SystemTime::now();
