@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime};
-use tollgate::{FastClock, MachineClock, Options, SharedRateLimiter};
+use tollgate::{CachedClock, FastClock, MachineClock, Options, SharedRateLimiter};
 use tollgate_benches::LockedBucket;
 use tollgate_core::{Clock, NoClock, Quota, TokenBucket, quota};
 
@@ -26,6 +26,9 @@ fn compare(group: &mut Group<'_>, quota: Quota) {
     let fast_memory = TokenBucket::with_clock(quota, FastClock);
     let fast_file = Options::new().fast_clock(true).create(folder.path().join("fast"), quota).unwrap();
     let _ = (fast_memory.try_acquire(1), fast_file.try_acquire(1));
+    let cached = CachedClock::new();
+    let cached_memory = TokenBucket::with_clock(quota, &cached);
+    let _ = cached_memory.try_acquire(1);
     let locked = LockedBucket::new(quota, MachineClock);
     // Drains what has one token; makes no difference to what has plenty.
     let _ = (memory.try_acquire(1), file.try_acquire(1), locked.try_acquire(1));
@@ -33,6 +36,7 @@ fn compare(group: &mut Group<'_>, quota: Quota) {
     group.bench_function("memory", |b| b.iter(|| memory.try_acquire(black_box(1)).is_ok()));
     group.bench_function("file", |b| b.iter(|| file.try_acquire(black_box(1)).is_ok()));
     group.bench_function("memory, fast clock", |b| b.iter(|| fast_memory.try_acquire(black_box(1)).is_ok()));
+    group.bench_function("memory, cached clock", |b| b.iter(|| cached_memory.try_acquire(black_box(1)).is_ok()));
     group.bench_function("file, fast clock", |b| b.iter(|| fast_file.try_acquire(black_box(1)).is_ok()));
     group.bench_function("mutex", |b| b.iter(|| locked.try_acquire(black_box(1)).is_some()));
 }

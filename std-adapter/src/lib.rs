@@ -3,6 +3,7 @@
 #[cfg(not(target_has_atomic = "64"))]
 compile_error!("tollgate needs a target with 64-bit atomics: a lock in one process is worth nothing to another");
 
+mod cached_clock;
 mod clock;
 mod counter;
 mod error;
@@ -18,6 +19,7 @@ mod several;
 mod system;
 mod wait;
 
+pub use cached_clock::{CachedClock, Refreshed};
 pub use clock::MachineClock;
 pub use error::FileError;
 pub use fast_clock::FastClock;
