@@ -58,6 +58,11 @@ pub fn skipped(reason: &str) {
     println!("skipped: {reason}");
 }
 
+/// Whether this program can be run, and may do here what it does.
+pub fn works(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program).args(arguments).arg("true").output().is_ok_and(|output| output.status.success())
+}
+
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
