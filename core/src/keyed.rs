@@ -33,6 +33,9 @@ use crate::{Quota, RetryAfter, State, TryAcquireError};
 pub struct KeyedBuckets<K, const N: usize> {
     quota: Quota,
     used: Vec<(K, State), N>,
+    /// The latest time at which a full bucket was given up, in microseconds. Before that, nobody's is known to be
+    /// full.
+    given_up: u64,
 }
 
 impl<K: Eq + Clone, const N: usize> KeyedBuckets<K, N> {
@@ -41,7 +44,7 @@ impl<K: Eq + Clone, const N: usize> KeyedBuckets<K, N> {
     #[must_use]
     pub const fn new(quota: Quota) -> Self {
         const { assert!(N > 0, "buckets for no keys would refuse everything") };
-        Self { quota, used: Vec::new() }
+        Self { quota, used: Vec::new(), given_up: 0 }
     }
 
     /// Returns the quota of each key.
@@ -64,7 +67,7 @@ impl<K: Eq + Clone, const N: usize> KeyedBuckets<K, N> {
         let found = self.used.iter_mut().find(|(used, _)| used == key);
         let state = match &found {
             Some((_, state)) => state.refill(&self.quota, moment),
-            None => State::new(&self.quota, u32::MAX, moment),
+            None => State::new(&self.quota, u32::MAX, self.quota.moment(now.max(self.given_up))),
         };
         let next = state.take(n).ok_or(KeyedError::Refused(state.refusal(&self.quota, moment, n)))?;
         if n == 0 {
@@ -101,6 +104,7 @@ impl<K: Eq + Clone, const N: usize> KeyedBuckets<K, N> {
         let full = |state: &State| state.refill(quota, moment).tokens() == quota.capacity();
         if let Some(free) = self.used.iter_mut().find(|(_, state)| full(state)) {
             *free = entry;
+            self.given_up = self.given_up.max(now);
             return Ok(());
         }
         let waits = self.used.iter().map(|(_, state)| state.wait(quota, moment, quota.capacity()));

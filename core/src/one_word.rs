@@ -21,7 +21,8 @@ pub struct OneWord<W = DefaultWord>(W);
 /// them is as long as you ask for: the longer the window, the coarser. What that means for a bucket that is
 ///
 /// - used within the window, it is a [`TokenBucket`], to the tick: a token is at most one tick late, and never more
-///   than a microsecond early;
+///   than a microsecond early. But where a tick is worth several tokens (fast rates with long windows), as many may
+///   come a tick early;
 /// - idle for longer, it may once be credited less than is due, never more;
 /// - read by a clock that goes back, by less than a thirteenth of the window: nothing changes. By more, it could be
 ///   credited what it should not: use it with monotonic clocks.

@@ -133,7 +133,12 @@ impl<W: Word> AtomicTokenBucket<W> {
         }
         // Forfeits what is above, so that a later, larger capacity does not bring it back.
         let mut tokens = self.tokens.load(Relaxed);
-        while tokens > capacity {
+        // Above the capacity that is in force now: somebody may have set a larger one, and filled it.
+        loop {
+            let capacity = self.capacity.load(Relaxed);
+            if tokens <= capacity {
+                return;
+            }
             match self.tokens.compare_exchange(tokens, capacity, Relaxed, Relaxed) {
                 Ok(_) => return,
                 Err(other) => tokens = other,

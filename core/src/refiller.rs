@@ -26,7 +26,9 @@ use crate::{AtomicTokenBucket, Moment, Quota, Word};
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Refiller {
     quota: Quota,
-    /// The tick up to which time has been credited.
+    /// The time from which it counts, in microseconds.
+    start: u64,
+    /// The tick since then up to which time has been credited.
     last: u64,
 }
 
@@ -35,14 +37,14 @@ impl Refiller {
     #[inline]
     #[must_use]
     pub const fn new(quota: Quota, now: u64) -> Self {
-        Self { quota, last: quota.full_from(quota.moment(now)) }
+        Self { quota, start: now, last: 0 }
     }
 
     /// Returns the whole tokens that have accrued until the time `now`, in microseconds, and counts on from there. A
     /// time before an earlier call's returns 0.
     #[inline]
     pub const fn accrued_at(&mut self, now: u64) -> u64 {
-        let Moment { tick, .. } = self.quota.moment(now);
+        let Moment { tick, .. } = self.quota.moment(now.saturating_sub(self.start));
         let (tokens, taken) = self.quota.scale().tokens(tick.saturating_sub(self.last));
         // At most `tick`.
         self.last = self.last.wrapping_add(taken);

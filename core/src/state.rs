@@ -240,6 +240,24 @@ impl State {
         Mark::new(self.last.tick().saturating_sub(SLACK), self.last.epoch())
     }
 
+    #[inline]
+    pub(crate) const fn epoch(self) -> bool {
+        self.last.epoch()
+    }
+
+    /// The tick nearest to `tick` that has the stamp of a word.
+    pub(crate) const fn stamp_near(word: u64, tick: u64) -> u64 {
+        let stamp = (lower(word ^ MASK) >> 1) as u64;
+        // How far ahead the stamp is, in a turn of 2^31.
+        let ahead = stamp.wrapping_sub(tick) % (2 * REACH);
+        if ahead <= REACH { tick.saturating_add(ahead) } else { tick.saturating_sub((2 * REACH).wrapping_sub(ahead)) }
+    }
+
+    /// The same, with the tokens of another, at most as many as there are.
+    pub(crate) const fn with_tokens_of(self, other: Self) -> Self {
+        Self { tokens: at_most(other.tokens, self.tokens), ..self }
+    }
+
     /// Returns the tick of the last refill.
     #[inline]
     pub(crate) const fn last(self) -> u64 {

@@ -79,7 +79,7 @@ impl Scale {
                 down = u8::wrapping_add(down, 1);
             }
         }
-        let coarse = ceil(numerator << up, down) < denominator;
+        let coarse = numerator << up < denominator << down;
         Self { period_nanos, tokens, up, down, coarse }
     }
 

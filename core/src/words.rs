@@ -191,7 +191,9 @@ impl<W: Word> Words<W> {
         if stored.within_reach(horizon, now) {
             return;
         }
-        if stored.refill(quota, now).tokens() == quota.capacity() {
+        if stored.epoch() != horizon.epoch() {
+            self.finish_jump(quota, word, stored, horizon, now);
+        } else if stored.refill(quota, now).tokens() == quota.capacity() {
             // The state first: full, it can stand before the horizon is raised. Its stamp is above all of this epoch,
             // so that their horizons are below its own, even where the clock is behind: somebody has read
             // it to be past the reach.
@@ -211,6 +213,23 @@ impl<W: Word> Words<W> {
             if let Some(part) = stored.refill_to(quota, now.tick.min(within)) {
                 self.replace(word, part.pack());
             }
+        }
+    }
+
+    /// Finishes the jump that somebody else has begun, at a time of which the word tells the stamp alone.
+    fn finish_jump(&self, quota: &Quota, word: u64, stored: State, horizon: Mark, now: Moment) {
+        let earliest = horizon.tick().saturating_add(REACH);
+        let candidate = quota.full_from(now).max(earliest);
+        let begun = State::stamp_near(word, candidate);
+        // Two who settle at the same time read clocks that differ by less than a quarter of a turn. So it is somebody's
+        // of now: his stamp stands, even if it is later than this reading, or the time between would accrue
+        // twice.
+        let of_now = begun >= earliest && begun.abs_diff(candidate) <= SLACK;
+        let settled = State::next_epoch(quota, if of_now { begun } else { candidate }, horizon);
+        // Or it is a dead one's of long ago, and full now; only damaged words hold less.
+        let settled = settled.with_tokens_of(stored);
+        if of_now || self.replace(word, settled.pack()) {
+            self.raise(settled.horizon());
         }
     }
 

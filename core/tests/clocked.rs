@@ -9,6 +9,20 @@ use tollgate_core::{Clock, CompactTokenBucket, Counter, CounterClock, ManualCloc
 
 const QUOTA: Quota = quota!(Quota::per_second(10), burst 3);
 
+/// Wherever the counter is when it is first read.
+#[test]
+fn a_counter_runs_from_its_first_reading() {
+    let shown = Cell::new(0xf000_0001_u32);
+    let clock = CounterClock::new(Counter::new(32, 1_000_000).unwrap(), || shown.get());
+    let first = clock.now_micros();
+    shown.set(shown.get() + 240_000_000);
+    assert_eq!(clock.now_micros() - first, 240_000_000);
+    shown.set(5);
+    assert_eq!(clock.now_micros(), (1 << 32) + 5);
+    shown.set(u32::MAX);
+    assert_eq!(clock.now_micros(), (1 << 32) + 5, "an older reading changes nothing");
+}
+
 #[test]
 fn each_call_reads_the_clock() {
     let clock = ManualClock::new();

@@ -60,6 +60,22 @@ fn full_buckets_make_room_and_others_do_not() {
     assert_eq!(buckets.try_acquire_at(200_000, &2, 1), Ok(2));
 }
 
+/// A clock that goes back: a key that was given up when it was full gets no second burst for the time before.
+#[test]
+fn no_clock_gives_a_key_a_second_burst() {
+    let mut buckets: KeyedBuckets<u32, 2> = KeyedBuckets::new(quota!(Quota::per_second(4)));
+    let second = 1_000_000;
+    buckets.try_acquire_at(0, &1, 1).unwrap();
+    buckets.try_acquire_at(0, &9, 1).unwrap();
+    let mut granted = 4;
+    buckets.try_acquire_at(10 * second, &1, 4).unwrap();
+    buckets.try_acquire_at(11 * second, &2, 1).unwrap();
+    for now in [10 * second + 1, 11 * second + 1, 11 * second + 2] {
+        granted += (0..4).filter(|_| buckets.try_acquire_at(now, &1, 1).is_ok()).count();
+    }
+    assert!(granted <= 8, "{granted} from 10 s to 11 s, at 4 a second");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 10 } else { 1000 }, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -9,7 +9,9 @@ use core::time::Duration;
 
 use counted::Counted;
 use proptest::prelude::*;
-use tollgate_core::{AtomicTokenBucket, ExceedsPermit, Quota, Refiller, TokenBucket, TryAcquireError, quota};
+use tollgate_core::{
+    AtomicTokenBucket, ExceedsPermit, MAX_MICROS, Quota, Refiller, TokenBucket, TryAcquireError, quota,
+};
 
 #[test]
 fn claims_are_clamped_then_all_or_nothing() {
@@ -151,6 +153,26 @@ fn taking_what_there_is_and_filling_up() {
     assert_eq!(bucket.drain_at(year), Ok(0));
 }
 
+/// Whatever the burst of the quota, and wherever it starts.
+#[test]
+fn each_period_is_credited_from_the_start() {
+    let hour = 3_600_000_000;
+    for (quota, start, period) in [
+        (quota!(Quota::per_second(1), burst 1_000_000), 1_000, 1_000_000),
+        (quota!(Quota::per_hour(1)), 5, hour),
+        (quota!(Quota::per_day(1)), 77, 24 * hour),
+        (quota!(Quota::per_minute(1), burst u32::MAX), 2, 60_000_000),
+    ] {
+        let mut owner = Refiller::new(quota, start);
+        assert_eq!([1, 2, 3].map(|k| owner.accrued_at(start + k * period)), [1, 1, 1], "{quota}");
+        assert_eq!(owner.accrued_at(start + 6 * period), 3);
+        assert_eq!(owner.accrued_at(start + 7 * period - 1), 0);
+        assert_eq!(owner.accrued_at(start + 7 * period), 1);
+    }
+    let mut fast = Refiller::new(quota!(Quota::per_second(999_999)), 1);
+    assert_eq!((fast.accrued_at(2), fast.accrued_at(3)), (0, 1));
+}
+
 /// At a million a second, called each 10 ms ± 9 ms: exactly a million after each whole second.
 #[test]
 fn an_owner_with_jitter_loses_nothing() {
@@ -184,7 +206,7 @@ fn a_late_owner_credits_all_periods() {
     assert_eq!(owner.refill_at(45_000, &pool), 1);
     assert_eq!(owner.refill_at(10_000_000, &pool), 96, "up to the capacity");
     assert_eq!(owner.accrued_at(10_010_000), 1);
-    assert_eq!(owner.accrued_at(u64::MAX), Refiller::new(*owner_quota(), 10_005_000).accrued_at(u64::MAX));
+    assert_eq!(owner.accrued_at(MAX_MICROS), Refiller::new(*owner_quota(), 10_005_000).accrued_at(MAX_MICROS));
 }
 
 fn owner_quota() -> &'static Quota {

@@ -17,8 +17,8 @@ use crate::MachineClock;
 /// The time of [`MachineClock`] as it was when it was last refreshed: reading it is reading a word of memory.
 ///
 /// Refresh it yourself, for example once for each batch of requests, or let a thread do that
-/// ([`every`](Self::every)). A time that is late grants nothing early: a limit by this clock is as strict as ever, but tokens come
-/// in lumps, one for each refreshing, and up to one period late.
+/// ([`every`](Self::every)). A time that is late grants nothing early: a limit by this clock is as strict as ever,
+/// but tokens come in lumps, one for each refreshing, and up to one period late.
 ///
 /// # Examples
 ///
@@ -100,8 +100,8 @@ impl Clock for CachedClock {
     }
 }
 
-/// A [`CachedClock`] with the thread that refreshes it. A child that is forked has no such thread, and its time stands
-/// still until it refreshes it itself.
+/// A [`CachedClock`] with the thread that refreshes it. A child that is forked has no such thread, and its time
+/// stands still until it refreshes it itself.
 #[derive(Debug)]
 pub struct Refreshed {
     clock: Arc<CachedClock>,
