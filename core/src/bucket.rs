@@ -82,6 +82,13 @@ impl<C, W> TokenBucket<C, Words<W>> {
     pub const fn over(quota: Quota, words: Words<W>, clock: C) -> Self {
         Self::from_parts(quota, words, clock)
     }
+
+    /// Returns the quota.
+    #[inline]
+    #[must_use]
+    pub const fn quota(&self) -> &Quota {
+        &self.quota
+    }
 }
 
 impl<C, W: Word> TokenBucket<C, Words<W>> {
@@ -193,10 +200,8 @@ impl<C, M> TokenBucket<C, M> {
         Self { quota, memory, clock }
     }
 
-    /// Returns the quota.
-    #[inline]
-    #[must_use]
-    pub const fn quota(&self) -> &Quota {
+    /// The quota, in the ticks of this memory.
+    pub(crate) const fn counted_in(&self) -> &Quota {
         &self.quota
     }
 

@@ -1,7 +1,7 @@
 //! A hardware counter that wraps, as a clock that does not.
 
 use core::fmt;
-use core::sync::atomic::Ordering::{Acquire, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire};
 use core::time::Duration;
 
 use crate::tick::Reciprocal;
@@ -25,14 +25,15 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// [`CounterError`] if an argument is out of range.
+    /// [`CounterError`] if an argument is out of range, or the counter comes round within two microseconds.
     #[inline]
     pub const fn new(bits: u32, hertz: u32) -> Result<Self, CounterError> {
         if bits < 8 || bits > 32 || hertz == 0 {
             return Err(CounterError { bits, hertz });
         }
         let units = Reciprocal::new(1_000_000, (hertz as u128) << UNIT_LOG2);
-        Ok(Self { mask: u32::MAX >> 32_u32.saturating_sub(bits), units })
+        let counter = Self { mask: u32::MAX >> 32_u32.saturating_sub(bits), units };
+        if counter.max_gap().is_zero() { Err(CounterError { bits, hertz }) } else { Ok(counter) }
     }
 
     /// Returns the longest time that may pass between two readings: fifteen sixteenths of the counter's turn, in
@@ -70,7 +71,8 @@ impl Counter {
     }
 }
 
-/// The width or the frequency of a counter is out of range: give 8 to 32 bits, and 1 Hz or more.
+/// The width or the frequency of a counter is out of range: give 8 to 32 bits, and 1 Hz or more, but not so many that
+/// the counter comes round within two microseconds. A prescaler makes it slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -85,7 +87,8 @@ impl fmt::Display for CounterError {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { bits, hertz } = self;
-        write!(f, "a counter of {bits} bits at {hertz} Hz; it must have 8 to 32 bits, and 1 Hz or more")
+        write!(f, "a counter of {bits} bits at {hertz} Hz; it must have 8 to 32 bits, count once a second or more, ")?;
+        f.write_str("and take more than two microseconds to come round")
     }
 }
 
@@ -93,8 +96,9 @@ impl core::error::Error for CounterError {}
 
 /// A [`Clock`] of 64 bits on a hardware [`Counter`] that wraps.
 ///
-/// It must be read at least once in each [`max_gap`](Counter::max_gap), by whoever: a timer interrupt does. Threads
-/// and interrupts may read it at once. Readings never go back, and convert the count exactly, without a division.
+/// It must be read at least once in each [`max_gap`](Counter::max_gap), by whoever: a timer interrupt does. (From one
+/// time that `read` is called to the next; a call that is held up before has not read it yet.) Threads and interrupts
+/// may read it at once. Readings never go back, and convert the count exactly, without a division.
 ///
 /// The counter must wrap at 2^bits: set a timer that can be reloaded to do so at its largest value. The time from its
 /// start to the first reading counts as a gap, too; and while it stops, as some do in sleep, so does the time.
@@ -103,17 +107,17 @@ impl core::error::Error for CounterError {}
 ///
 /// # Memory ordering
 ///
-/// The counter is read after the last count was loaded (Acquire), and before the new one is published (Release), so
+/// The counter is read after the last count was seen (Acquire), and before the new one is published (Release), so
 /// that no reading is older than the count that it extends.
 ///
 /// # Progress
 ///
-/// That of the [`Word`]'s `load` and `fetch_max`: there is no loop.
+/// Lock-free wherever the [`Word`] is: a call reads again only if another has published a later count meanwhile.
 ///
 /// # Examples
 ///
 /// ```
-/// use core::sync::atomic::{AtomicU32, Ordering};
+/// use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// use core::time::Duration;
 /// use tollgate_core::{Clock, Counter, CounterClock};
 ///
@@ -131,6 +135,11 @@ impl core::error::Error for CounterError {}
 /// let before = CLOCK.now_micros();
 /// REGISTER.store(0x10, Ordering::Relaxed); // it has wrapped, 32 counts later
 /// assert_eq!(CLOCK.now_micros() - before, 2);
+///
+/// // Where the target has no 64-bit atomics, the count is in a word of yours.
+/// let last = AtomicU64::new(0);
+/// let clock = CounterClock::over(SYSTICK, || REGISTER.load(Ordering::Relaxed), &last);
+/// assert_eq!(clock.now_micros(), 1); // 16 counts since it started at 0
 ///
 /// assert!(Counter::new(33, 16_000_000).is_err());
 /// ```
@@ -173,10 +182,17 @@ impl<F: Fn() -> u32, W: Word> Clock for CounterClock<F, W> {
     #[inline]
     fn now_micros(&self) -> u64 {
         // Acquire, pairs with the Release below: the counter is read after whoever published this count had read it.
-        let last = self.last.load(Acquire);
-        let count = self.counter.extend(last, (self.read)());
-        // Another reader may have published a later one meanwhile.
-        self.counter.micros(self.last.fetch_max(count, Release).max(count))
+        let mut last = self.last.load(Acquire);
+        loop {
+            let count = self.counter.extend(last, (self.read)());
+            // Release for whoever extends this count; Acquire for the count to extend next.
+            last = self.last.fetch_max(count, AcqRel);
+            if last <= count {
+                return self.counter.micros(count);
+            }
+            // Others have published later ones. If this call was held up for so long that the counter came round, its
+            // count is of a turn before.
+        }
     }
 }
 
@@ -212,9 +228,10 @@ mod tests {
 
     #[test]
     fn what_is_out_of_range_is_named() {
-        for (bits, hertz) in [(7, 1), (33, 1), (0, 1), (32, 0), (u32::MAX, u32::MAX)] {
+        for (bits, hertz) in [(7, 1), (33, 1), (0, 1), (32, 0), (u32::MAX, u32::MAX), (8, 240_000_001)] {
             let error = Counter::new(bits, hertz).unwrap_err();
             assert_eq!(error, CounterError { bits, hertz });
         }
+        assert_eq!(Counter::new(8, 240_000_000).unwrap().max_gap(), Duration::from_micros(1));
     }
 }

@@ -33,8 +33,8 @@ pub enum TryAcquireError {
     },
     /// Others changed the bucket at each of this call's [`MAX_ATTEMPTS`](crate::MAX_ATTEMPTS) attempts: try again.
     Contended,
-    /// The state word is zero, so nobody has initialised it, or something has erased it: write
-    /// [`State::to_words`](crate::State::to_words) into both words first.
+    /// Nobody has initialised the words, or something has erased them: they are zeros, or ones. Write
+    /// [`State::to_words`](crate::State::to_words) into both first.
     Uninitialized,
     /// The bucket's level was [handed over](crate::TokenBucket::hand_over_at) to another bucket: use that.
     Moved,
@@ -78,7 +78,7 @@ impl fmt::Display for TryAcquireError {
                 write!(f, "{requested} requested, but the bucket never holds more than {capacity}")
             }
             Self::Contended => f.write_str("others changed the bucket at every attempt; try again"),
-            Self::Uninitialized => f.write_str("the state word is zero: the bucket was not initialised"),
+            Self::Uninitialized => f.write_str("the words hold no bucket: they were not initialised, or were erased"),
             Self::Moved => f.write_str("the bucket was handed over to another"),
         }
     }

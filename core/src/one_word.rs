@@ -18,13 +18,14 @@ pub struct OneWord<W = DefaultWord>(W);
 /// [`window`](Self::window).
 ///
 /// Without a horizon, nothing tells the turns of the stamp apart. So it counts in ticks so long that the window of
-/// them is as long as you ask for: the longer the window, the coarser. What that means for a bucket that is
+/// them is as long as you ask for: the longer the window, the coarser. But a tick is never longer than a token takes:
+/// the window of fast quotas is shorter than asked for, 13 · 2^28 tokens' time (40 days at 1000 a second, an hour at
+/// a million). What that means for a bucket that is
 ///
-/// - used within the window, it is a [`TokenBucket`], to the tick: a token is at most one tick late, and never more
-///   than a microsecond early. But where a tick is worth several tokens (fast rates with long windows), as many may
-///   come a tick early;
-/// - idle for longer, it may once be credited less than is due, never more;
-/// - read by a clock that goes back, by less than a thirteenth of the window: nothing changes. By more, it could be
+/// - used within the window: it is a [`TokenBucket`], to the tick. A token is at most one tick late, and never more
+///   than a microsecond early;
+/// - idle for longer: it may once be credited less than is due, never more;
+/// - read by a clock that goes back by less than a thirteenth of the window: nothing changes. By more, it could be
 ///   credited what it should not: use it with monotonic clocks.
 ///
 /// # Examples
@@ -50,7 +51,8 @@ impl<C> CompactTokenBucket<C> {
     /// `clock` ([`NoClock`] for the calls that are given the time).
     ///
     /// The window is at least as long as asked for, up to the time that a clock can show
-    /// ([`MAX_MICROS`](crate::MAX_MICROS)), and at least as long as the bucket takes to fill.
+    /// ([`MAX_MICROS`](crate::MAX_MICROS)), or else the 13 · 2^28 ticks of a token: [`window`](Self::window) tells.
+    /// It is at least as long as the bucket takes to fill, unless that is more than as many tokens.
     #[inline]
     #[must_use]
     pub const fn with_window(quota: Quota, window: Duration, clock: C) -> Self {
@@ -59,8 +61,9 @@ impl<C> CompactTokenBucket<C> {
 }
 
 impl<C, W> CompactTokenBucket<C, W> {
-    /// Makes a bucket of a word that exists, as it is: zero makes it full. All users of the word must use an equal
-    /// quota and window, and clocks that agree. Otherwise as [`with_window`](Self::with_window).
+    /// Makes a bucket of a word that exists, as it is: zero makes it full, and any other is a state. All users of the
+    /// word must use an equal quota and window, and clocks that agree. Otherwise as
+    /// [`with_window`](Self::with_window).
     #[inline]
     #[must_use]
     pub const fn over_word(quota: Quota, window: Duration, word: W, clock: C) -> Self {
@@ -70,11 +73,18 @@ impl<C, W> CompactTokenBucket<C, W> {
         Self::from_parts(quota.within(micros), OneWord(word), clock)
     }
 
+    /// Returns the quota.
+    #[inline]
+    #[must_use]
+    pub const fn quota(&self) -> Quota {
+        self.counted_in().in_finest_ticks()
+    }
+
     /// Returns how long the bucket may be left alone, in whole microseconds, at most 2^64 − 1 of them.
     #[inline]
     #[must_use]
     pub const fn window(&self) -> Duration {
-        let micros = self.quota().scale().micros(IDLE).saturating_sub(1);
+        let micros = self.counted_in().scale().micros(IDLE).saturating_sub(1);
         #[allow(clippy::cast_possible_truncation, reason = "compared before")]
         Duration::from_micros(if micros < u64::MAX as u128 { micros as u64 } else { u64::MAX })
     }

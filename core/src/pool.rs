@@ -1,7 +1,7 @@
 //! The pool: a bucket without a clock, which its owner refills.
 
 use core::fmt;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::permit::{GiveBack, Permit};
 use crate::{DefaultWord, Word};
@@ -21,13 +21,17 @@ use crate::{DefaultWord, Word};
 ///
 /// # Memory ordering
 ///
-/// Relaxed throughout. All that counts is the order of the changes of one word, which every atomic has; the pool
-/// orders no other memory. A capacity that was set before a call, as the program orders it, is the one that the call
-/// sees.
+/// For a pool whose capacity never changes, Relaxed would do: all that counts is the order of the changes of one
+/// word, which every atomic has, and the pool orders no memory but its own. But a capacity that is set is a second
+/// word. So the tokens are published by a Release and read by an Acquire: whoever sees tokens that were refilled or
+/// forfeited under a new capacity sees that capacity. Without it, a claim that met the tokens of a larger pool with
+/// the capacity of the smaller would throw the difference away, and a full pool could refuse a claim while it
+/// shrinks.
 ///
 /// # Progress
 ///
-/// Lock-free wherever the [`Word`] is: an attempt is made again only when another call has succeeded.
+/// Lock-free wherever the [`Word`] is: an attempt is made again only when another call has succeeded. There is no
+/// limit to the attempts of one call, and so no error for it.
 ///
 /// # Examples
 ///
@@ -67,7 +71,7 @@ impl<W: Word> AtomicTokenBucket<W> {
     }
 
     /// Claims `n` tokens, or the capacity if that is less: all of them or none. Returns how many, which may be fewer
-    /// than `n`.
+    /// than `n`: look at what is returned.
     ///
     /// `None` means not now; or never, while the capacity is 0. `n` = 0 is granted and writes nothing.
     #[inline]
@@ -79,8 +83,8 @@ impl<W: Word> AtomicTokenBucket<W> {
         })
     }
 
-    /// Claims as [`claim`](Self::claim) does; what is not [spent](Permit::spend) goes back when the permit is
-    /// dropped.
+    /// Claims as [`claim`](Self::claim) does, no more than the capacity: [`remaining`](Permit::remaining) tells how
+    /// many. What is not [spent](Permit::spend) goes back when the permit is dropped.
     ///
     /// # Examples
     ///
@@ -123,27 +127,17 @@ impl<W: Word> AtomicTokenBucket<W> {
     /// Sets the most tokens that the pool holds. Tokens above it are forfeited; a larger pool is not filled.
     ///
     /// No claim that begins after this has returned sees more than `capacity`. A refill that runs at the same time
-    /// may still fill the pool to the old capacity: what is above the new one does not count while it is in
-    /// force.
+    /// may still fill the pool to the old capacity: what is above the new one does not count while it is in force,
+    /// and is there again if a larger one is set before the next change.
     #[inline]
     pub fn set_capacity(&self, capacity: u64) {
         let mut seen = self.capacity.load(Relaxed);
         while let Err(other) = self.capacity.compare_exchange(seen, capacity, Relaxed, Relaxed) {
             seen = other;
         }
-        // Forfeits what is above, so that a later, larger capacity does not bring it back.
-        let mut tokens = self.tokens.load(Relaxed);
-        // Above the capacity that is in force now: somebody may have set a larger one, and filled it.
-        loop {
-            let capacity = self.capacity.load(Relaxed);
-            if tokens <= capacity {
-                return;
-            }
-            match self.tokens.compare_exchange(tokens, capacity, Relaxed, Relaxed) {
-                Ok(_) => return,
-                Err(other) => tokens = other,
-            }
-        }
+        // Forfeits what is above, so that a later, larger capacity does not bring it back. Above the capacity that is
+        // in force now: somebody may have set a larger one, and filled it.
+        self.publish(|tokens, capacity| (Some(capacity).filter(|_| tokens > capacity), ()));
     }
 
     /// Returns how many tokens are there. Stale when it returns.
@@ -152,16 +146,24 @@ impl<W: Word> AtomicTokenBucket<W> {
         self.change(|tokens, _| (None, tokens))
     }
 
-    /// The loop: decides on the tokens that count, and publishes the outcome, if there is one, unless others were
-    /// faster.
+    /// Decides on the tokens that count, and publishes the outcome.
     #[inline]
     fn change<T>(&self, decide: impl Fn(u64, u64) -> (Option<u64>, T)) -> T {
-        let mut stored = self.tokens.load(Relaxed);
+        self.publish(|stored, capacity| decide(stored.min(capacity), capacity))
+    }
+
+    /// The loop: decides on the tokens that are stored, and publishes the outcome, if there is one, unless others
+    /// were faster.
+    #[inline]
+    fn publish<T>(&self, decide: impl Fn(u64, u64) -> (Option<u64>, T)) -> T {
+        // Acquire, pairs with the Release below: the capacity read next is no older than the one that the tokens were
+        // published under.
+        let mut stored = self.tokens.load(Acquire);
         loop {
             let capacity = self.capacity.load(Relaxed);
-            let (next, answer) = decide(stored.min(capacity), capacity);
+            let (next, answer) = decide(stored, capacity);
             let Some(next) = next else { return answer };
-            match self.tokens.compare_exchange(stored, next, Relaxed, Relaxed) {
+            match self.tokens.compare_exchange(stored, next, Release, Acquire) {
                 Ok(_) => return answer,
                 Err(other) => stored = other,
             }

@@ -193,6 +193,12 @@ impl Quota {
         Self { capacity: self.capacity, ticks: Ticks::new(self.scale().within(self.capacity, micros)) }
     }
 
+    /// The same quota, as the constructors make it.
+    pub(crate) const fn in_finest_ticks(&self) -> Self {
+        let Scale { tokens, period_nanos, .. } = self.scale();
+        Self { capacity: self.capacity, ticks: Ticks::new(Scale::new(self.capacity, tokens, period_nanos)) }
+    }
+
     pub(crate) const fn scale(&self) -> Scale {
         self.ticks.scale
     }

@@ -130,7 +130,7 @@ impl State {
     }
 
     /// Reads a state word with the horizon that was there before and after it; `None` if the word is
-    /// [`RESERVED`].
+    /// [`RESERVED`], or the tick past the last.
     ///
     /// A state of another epoch than the horizon's is full, and somebody is about to raise the horizon: its tick is
     /// not known yet. It is full at the horizon's, and at any other.
@@ -139,11 +139,12 @@ impl State {
         if word < RESERVED {
             return None;
         }
-        // Both are twice their ticks, plus the epoch: the difference is even if the epoch is the same. Only damaged
-        // words wrap.
+        // Both are twice their ticks, plus the epoch: the difference is even if the epoch is the same.
         let since = lower(word ^ MASK).wrapping_sub(lower(horizon.0)) as u64;
+        // Past the last tick, no horizon is one: the words are damaged, or were erased to ones.
+        let Some(last) = horizon.0.checked_add(since) else { return None };
         if since & 1 == 0 {
-            Some(Self { tokens: tokens_of(word), last: Mark(horizon.0.wrapping_add(since)) })
+            Some(Self { tokens: tokens_of(word), last: Mark(last) })
         } else {
             Some(Self::between_epochs(word, horizon))
         }

@@ -13,8 +13,8 @@
 //! Time becomes ticks without a division, exactly: the ratio a/b of ticks to microseconds is kept as the
 //! reciprocal ceil(2^128 · a / (1024·b)), and `floor(time · a / b)` is the upper part of one product with it.
 //! (Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994.) The product errs by
-//! less than 1024 · 2^53 / 2^128 = 2^-65 upwards; the exact quotient is a multiple of 1/b, and b < 2^62, or
-//! below 2^65 for a scale that a stamp must do with without a horizon; so no integer lies between the two.
+//! less than 1024 · 2^53 / 2^128 = 2^-65 upwards; the exact quotient is a multiple of 1/b, and b < 2^62: so no
+//! integer lies between the two.
 
 use crate::MAX_MICROS;
 use crate::state::IDLE;
@@ -38,7 +38,7 @@ pub(crate) struct Scale {
     pub(crate) tokens: u32,
     /// log2 of the ticks in a token, 0 ..= 29.
     pub(crate) up: u8,
-    /// log2 of the tokens in a tick, 0 ..= 22; up to 54 without a horizon.
+    /// log2 of the tokens in a tick, 0 ..= 22: above 0 only where more than a thousand accrue in a microsecond.
     pub(crate) down: u8,
     /// Whether a tick is longer than a microsecond.
     pub(crate) coarse: bool,
@@ -48,29 +48,29 @@ impl Scale {
     /// Chooses the finest ticks for a bucket of `capacity` tokens that has a horizon. The arguments are in the ranges
     /// of the fields.
     pub(crate) const fn new(capacity: u32, tokens: u32, period_nanos: u64) -> Self {
-        // However large the capacity, a tick is no more than a token on its account: the horizon copes.
-        Self::finest(tokens, period_nanos, capacity, 0, 0)
+        Self::finest(tokens, period_nanos, capacity, 0)
     }
 
     /// Chooses the finest ticks for a bucket of `capacity` tokens whose stamp must tell the last `micros`, at most
-    /// [`MAX_MICROS`], and the time to fill, without a horizon.
+    /// [`MAX_MICROS`], without a horizon, if that can be.
     pub(crate) const fn within(self, capacity: u32, micros: u64) -> Self {
-        Self::finest(self.tokens, self.period_nanos, capacity, 63, micros)
+        Self::finest(self.tokens, self.period_nanos, capacity, micros)
     }
 
     /// The finest scale whose ticks are 1/1024 µs or longer, with at most [`IDLE`] of them in `micros`, and at most
-    /// [`FILL_TICKS`] to fill the bucket, unless that would take ticks of more than 2^`most_down` tokens.
-    const fn finest(tokens: u32, period_nanos: u64, capacity: u32, most_down: u8, micros: u64) -> Self {
+    /// [`FILL_TICKS`] to fill the bucket; but a tick is worth no more than a token on their account. (The part of
+    /// such a tick that has passed would be kept, as a fraction of a token is, even where it fills the bucket.)
+    const fn finest(tokens: u32, period_nanos: u64, capacity: u32, micros: u64) -> Self {
         // Ticks in a microsecond are (numerator << up) / (denominator << down). No shift here loses a bit:
         // numerator < 2^42, denominator < 2^62, micros < 2^53, IDLE < 2^32.
         let numerator = (tokens as u128).wrapping_mul(NANOS as u128);
         let denominator = period_nanos as u128;
         let (mut up, mut down) = (29, 0);
         loop {
-            let fills = ceil((capacity as u128) << up, down) <= FILL_TICKS as u128 || (up == 0 && down >= most_down);
             let long_enough = (numerator << up) >> down < denominator << MAX_TICKS_LOG2;
-            let in_window = (numerator << up).wrapping_mul(micros as u128);
-            if (fills && long_enough && ceil(in_window, down) <= denominator.wrapping_mul(IDLE as u128)) || down == 63 {
+            let fills = (capacity as u64) << up <= FILL_TICKS;
+            let tells = (numerator << up).wrapping_mul(micros as u128) <= denominator.wrapping_mul(IDLE as u128);
+            if long_enough && (up == 0 || (fills && tells)) {
                 break;
             }
             if up > 0 {
@@ -221,11 +221,6 @@ impl Reciprocal {
     }
 }
 
-/// value / 2^shift, rounded up; the value is below 2^127.
-const fn ceil(value: u128, shift: u8) -> u128 {
-    value.wrapping_add((1_u128 << shift).wrapping_sub(1)) >> shift
-}
-
 #[allow(clippy::cast_possible_truncation, reason = "the upper half of 128 bits has 64")]
 const fn upper(value: u128) -> u64 {
     (value >> 64) as u64
@@ -256,11 +251,24 @@ mod tests {
         })
     }
 
-    /// A scale for a stamp with a horizon, or for one without.
-    fn any_scale() -> impl Strategy<Value = Scale> {
-        (scale(), magnitude(32), magnitude(53), any::<bool>()).prop_map(|(scale, capacity, micros, alone)| {
-            if alone { scale.within(u32::try_from(capacity).unwrap(), micros) } else { scale }
+    /// A scale for a stamp without a horizon.
+    fn alone() -> impl Strategy<Value = Scale> {
+        (scale(), magnitude(32), magnitude(53))
+            .prop_map(|(scale, capacity, micros)| scale.within(u32::try_from(capacity).unwrap(), micros))
+    }
+
+    /// A scale whose ticks last a microsecond, or nearly.
+    fn near_a_microsecond() -> impl Strategy<Value = Scale> {
+        (magnitude(32), -3..=3_i64).prop_map(|(tokens, off)| {
+            let period = (tokens * NANOS).checked_add_signed(off).unwrap().max(1000);
+            let scale = Scale::new(1, u32::try_from(tokens).unwrap(), period).within(1, MAX_MICROS);
+            assert_eq!((scale.up, scale.down), (0, 0));
+            scale
         })
+    }
+
+    fn any_scale() -> impl Strategy<Value = Scale> {
+        prop_oneof![scale(), alone(), near_a_microsecond()]
     }
 
     /// a·numerator and b·denominator of ticks in microseconds.
@@ -274,7 +282,7 @@ mod tests {
         #[test]
         fn ticks_are_exact(scale in any_scale(), micros in magnitude(53)) {
             let (a, b) = ratio(scale);
-            prop_assert!(b < BigUint::from(1_u8) << 65_u8);
+            prop_assert!(b < BigUint::from(1_u8) << 62_u8);
             prop_assert_eq!(BigUint::from(Ticks::new(scale).tick(micros)), BigUint::from(micros) * a / b);
         }
 
@@ -293,7 +301,7 @@ mod tests {
         }
 
         #[test]
-        fn ticks_are_fine_enough(scale in scale()) {
+        fn ticks_are_fine_enough(scale in any_scale()) {
             let (a, b) = ratio(scale);
             prop_assert!(a < b.clone() << MAX_TICKS_LOG2, "a tick is longer than 1/1024 µs");
             prop_assert!(scale.up == 0 || scale.down == 0);

@@ -62,8 +62,9 @@ pub struct Words<W = DefaultWord> {
 
 impl<W> Words<W> {
     /// Names the two cells of a bucket, in the order of
-    /// [`State::to_words`](crate::State::to_words). They are used as they are: a state
-    /// cell of zero makes every call fail with [`Uninitialized`](crate::TryAcquireError::Uninitialized).
+    /// [`State::to_words`](crate::State::to_words). They are used as they are: zeros, as in fresh memory, or ones, as
+    /// in erased flash, make every call that takes or looks fail with
+    /// [`Uninitialized`](crate::TryAcquireError::Uninitialized).
     #[inline]
     pub const fn new(state: W, horizon: W) -> Self {
         Self { state, horizon }

@@ -111,3 +111,29 @@ fn a_counter_goes_on_over_its_wraps() {
     assert_eq!(up.now_micros(), count / 16);
     assert_eq!(up.counter().max_gap(), timer.max_gap());
 }
+
+/// A call is held up before it reads the counter, while others read it as often as they must.
+#[test]
+fn a_call_that_is_held_up_is_not_turns_behind() {
+    thread_local! {
+        static SHOWN: Cell<u64> = const { Cell::new(0) };
+        static HELD_UP: Cell<u32> = const { Cell::new(0) };
+    }
+    static CLOCK: CounterClock = CounterClock::new(
+        match Counter::new(24, 1_000_000) {
+            Ok(counter) => counter,
+            Err(_) => panic!(),
+        },
+        || {
+            for _ in 0..HELD_UP.take() {
+                SHOWN.set(SHOWN.get() + (9 << 24) / 10);
+                CLOCK.now_micros();
+            }
+            u32::try_from(SHOWN.get() % (1 << 24)).unwrap()
+        },
+    );
+    for turns in [1, 2, 5, 40] {
+        HELD_UP.set(turns);
+        assert_eq!(CLOCK.now_micros(), SHOWN.get());
+    }
+}

@@ -9,7 +9,7 @@ use core::time::Duration;
 use ideal::{Ideal, config, magnitude, quota, whole};
 use num_bigint::BigInt;
 use proptest::prelude::*;
-use tollgate_core::{CompactTokenBucket, DefaultWord, MAX_MICROS, NoClock, Quota, TryAcquireError};
+use tollgate_core::{CompactTokenBucket, DefaultWord, MAX_MICROS, NoClock, Quota, State, TryAcquireError};
 
 /// A quarter of a token's time, in ticks and in microseconds: a stamp turns over in 128 of them, and the window is
 /// 120.
@@ -17,6 +17,9 @@ const QUARTER: u64 = 1 << 25;
 
 /// Miri is slow.
 const STRIDE: usize = if cfg!(miri) { 97 } else { 1 };
+
+/// Steps in a time to fill.
+const STRIDE_OF_A_FILL: u64 = if cfg!(miri) { 10 } else { 10_000 };
 
 fn narrow() -> CompactTokenBucket {
     let quota = Quota::new(1, Duration::from_micros(4 * QUARTER)).unwrap().with_burst(4).unwrap();
@@ -90,16 +93,47 @@ fn a_word_of_zeros_is_a_full_bucket_that_nobody_has_used() {
     assert_eq!(bucket.available_at(now), Ok(10));
 }
 
+/// A client that takes all, twice a microsecond apart, however long the window that was asked for: no tick is worth
+/// so many tokens that it could bring some of a burst again.
+#[test]
+fn no_more_than_the_burst_at_once() {
+    for (rate, burst, hours) in [(1000, 65, 7 * 365 * 24), (1_000_000, 65, 48), (100_000, 150, 365 * 24)] {
+        let quota = Quota::per_second(rate).unwrap().with_burst(burst).unwrap();
+        let bucket = CompactTokenBucket::with_window(quota, Duration::from_hours(hours), NoClock);
+        let fill = u64::from(burst) * 1_000_000 / u64::from(rate);
+        let mut now = 0;
+        for step in (fill / 2..4 * fill).step_by(usize::try_from(fill.div_ceil(STRIDE_OF_A_FILL)).unwrap()) {
+            now += step;
+            let (first, second) = (bucket.drain_at(now).unwrap(), bucket.drain_at(now + 1).unwrap());
+            assert!(first + second <= burst + 2, "{quota}: {first} at {now}, and {second} a microsecond later");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(config(10_000))]
 
     #[test]
     fn the_window_is_as_long_as_asked_for(quota in quota(), asked in magnitude(64)) {
         let bucket = CompactTokenBucket::with_window(quota, Duration::from_micros(asked), NoClock);
-        prop_assert!(bucket.window() + Duration::from_micros(1) >= Duration::from_micros(asked.min(MAX_MICROS)));
+        let time_of = |n: u64| quota.period().as_nanos() * u128::from(n) / u128::from(quota.tokens()) / 1000;
+        // Or else a tick is a token's time, or less than a microsecond.
+        let longest = time_of(13 << 28);
+        prop_assert!(bucket.window().as_micros() + 1 >= u128::from(asked.min(MAX_MICROS)).min(longest));
         // And as long as the bucket takes to fill.
-        let fill = bucket.quota().period().as_micros() * u128::from(quota.capacity()) / u128::from(quota.tokens());
-        prop_assert!(bucket.window().as_micros() + 1 >= fill);
+        prop_assert!(bucket.window().as_micros() + 1 >= time_of(quota.capacity().into()).min(longest));
+        prop_assert_eq!(bucket.quota(), quota);
+    }
+
+    /// The quota can make another bucket: it has none of this one's ticks.
+    #[test]
+    fn its_quota_is_the_one_that_it_was_given(quota in quota(), asked in magnitude(53), now in magnitude(50)) {
+        let bucket = CompactTokenBucket::with_window(quota, Duration::from_micros(asked), NoClock);
+        prop_assert_eq!(bucket.quota().moment(now), quota.moment(now));
+        prop_assert_eq!(
+            State::full(&quota).credited_until(&bucket.quota()),
+            State::full(&quota).credited_until(&quota)
+        );
     }
 
     /// Steps within the window: between the ideal level less two ticks, and that with a microsecond's worth.

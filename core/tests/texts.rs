@@ -69,7 +69,7 @@ fn a_refusal_says_when_or_that_it_is_for_ever() {
     let texts = [
         (bucket.try_acquire_at(0, 2), "not enough tokens: 2 requested, 0 available; retry after 200ms"),
         (bucket.try_acquire_at(0, 4), "4 requested, but the bucket never holds more than 3"),
-        (erased.try_acquire(1), "the state word is zero: the bucket was not initialised"),
+        (erased.try_acquire(1), "the words hold no bucket: they were not initialised, or were erased"),
         (Err(TryAcquireError::Contended), "others changed the bucket at every attempt; try again"),
         (Err(TryAcquireError::Moved), "the bucket was handed over to another"),
     ];

@@ -52,9 +52,8 @@ impl Word for LoomWord {
                 return Ok(current);
             }
             Flaw::RelaxedWrite => self.cell.compare_exchange(current, new, Ordering::Relaxed, failure),
-            Flaw::None | Flaw::RelaxedLoad | Flaw::StoreForMax => {
-                self.cell.compare_exchange(current, new, success, failure)
-            }
+            Flaw::RelaxedLoad => self.cell.compare_exchange(current, new, success, Ordering::Relaxed),
+            Flaw::None | Flaw::StoreForMax => self.cell.compare_exchange(current, new, success, failure),
         }
         // loom would let a loser spin for ever; a real one loses only because another has won.
         .inspect_err(|_| loom::thread::yield_now())

@@ -77,6 +77,30 @@ fn a_store_in_set_capacity_vs_refill() {
 }
 
 #[test]
+#[should_panic(expected = "of a full pool")]
+fn a_relaxed_load_of_the_pool() {
+    pool_models::shrink_vs_claim_of_all(Flaw::RelaxedLoad);
+}
+
+#[test]
+#[should_panic(expected = "of a full pool")]
+fn a_relaxed_write_of_the_pool() {
+    pool_models::shrink_vs_claim_of_all(Flaw::RelaxedWrite);
+}
+
+#[test]
+#[should_panic(expected = "claimed and left")]
+fn a_relaxed_load_while_the_pool_grows() {
+    pool_models::grow_vs_claim(Flaw::RelaxedLoad);
+}
+
+#[test]
+#[should_panic(expected = "claimed and left")]
+fn a_relaxed_write_while_the_pool_grows() {
+    pool_models::grow_vs_claim(Flaw::RelaxedWrite);
+}
+
+#[test]
 #[should_panic(expected = "spent and left")]
 fn a_store_in_permit_drop_vs_claim() {
     pool_models::permit_drop_vs_claim(Flaw::StoreForCas);

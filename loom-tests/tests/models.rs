@@ -134,6 +134,21 @@ fn set_capacity_vs_refill() {
 }
 
 #[test]
+fn shrink_vs_claim_of_all() {
+    pool_models::shrink_vs_claim_of_all(Flaw::None);
+}
+
+#[test]
+fn grow_vs_claim() {
+    pool_models::grow_vs_claim(Flaw::None);
+}
+
+#[test]
+fn shrink_vs_grow_and_refill() {
+    pool_models::shrink_vs_grow_and_refill(Flaw::None);
+}
+
+#[test]
 fn permit_drop_vs_claim() {
     pool_models::permit_drop_vs_claim(Flaw::None);
 }
