@@ -24,6 +24,11 @@ use crate::{Clock, Memory, Moment, NoClock, Quota, State, TryAcquireError, Word,
 /// | [`available`](Self::available), [`retry_after`](Self::retry_after) | look without taking |
 /// | `…_at(now, …)` | the same, with the time as an argument |
 ///
+/// # The clock
+///
+/// A call reads it once; again where it finds the bucket after a long idle time, and, in one word, where others were
+/// faster.
+///
 /// # Memory ordering
 ///
 /// The bucket publishes nothing but itself: a call that succeeds does not make the caller's other writes visible to
@@ -214,7 +219,7 @@ impl<C, M> TokenBucket<C, M> {
 }
 
 impl<C: Clock, M: Memory> TokenBucket<C, M> {
-    /// Takes `n` tokens and returns how many remain; takes nothing if there are fewer. Reads the clock once.
+    /// Takes `n` tokens and returns how many remain; takes nothing if there are fewer.
     ///
     /// The tokens that remain may have changed by the time the call returns. `n` = 0 succeeds and writes nothing.
     ///
@@ -245,7 +250,7 @@ impl<C: Clock, M: Memory> TokenBucket<C, M> {
     }
 
     /// Takes as [`try_acquire`](Self::try_acquire) does; what is not [spent](Permit::spend) goes back when the permit
-    /// is dropped. Reads the clock once.
+    /// is dropped.
     ///
     /// # Errors
     ///
@@ -255,7 +260,7 @@ impl<C: Clock, M: Memory> TokenBucket<C, M> {
         self.try_acquire(n).map(|_| Permit::new(self, n.into()))
     }
 
-    /// Takes what there is, at most `n` tokens, and returns how many: 0 if there are none. Reads the clock once.
+    /// Takes what there is, at most `n` tokens, and returns how many: 0 if there are none.
     ///
     /// # Errors
     ///
@@ -278,7 +283,7 @@ impl<C: Clock, M: Memory> TokenBucket<C, M> {
     }
 
     /// Takes what there is, at most `n` tokens, for one thread to spend one by one: what it does not spend goes back
-    /// when the lease is dropped. Reads the clock once.
+    /// when the lease is dropped.
     ///
     /// Spending a token of a lease costs a nanosecond, and no other thread feels it. The tokens are granted when they
     /// are leased: the bound holds, and others may be refused what a lease holds and has not spent yet.
@@ -306,7 +311,7 @@ impl<C: Clock, M: Memory> TokenBucket<C, M> {
         self.acquire_up_to(n).map(|granted| Permit::new(self, granted.into()))
     }
 
-    /// Takes all whole tokens and returns how many there were. Reads the clock once.
+    /// Takes all whole tokens and returns how many there were.
     ///
     /// # Errors
     ///
@@ -317,7 +322,7 @@ impl<C: Clock, M: Memory> TokenBucket<C, M> {
     }
 
     /// Fills the bucket now, whatever was taken. A debt stays: the bucket is full, and nothing accrues until it is
-    /// paid. Reads the clock once.
+    /// paid.
     ///
     /// # Errors
     ///
@@ -341,7 +346,7 @@ impl<C: Clock, M: Memory> TokenBucket<C, M> {
         self.reset_with(|| self.clock.now_micros())
     }
 
-    /// Returns how many tokens are there, rounded down. Stale when it returns. Reads the clock once.
+    /// Returns how many tokens are there, rounded down. Stale when it returns.
     ///
     /// # Errors
     ///
@@ -353,7 +358,7 @@ impl<C: Clock, M: Memory> TokenBucket<C, M> {
     }
 
     /// Returns the shortest wait after which [`try_acquire(n)`](Self::try_acquire) can succeed: zero if it can now.
-    /// Reads the clock once.
+    ///
     ///
     /// # Errors
     ///

@@ -11,8 +11,8 @@ pub const MAX_MICROS: u64 = (1 << 53) - 1;
 /// - A reading never fails, blocks or panics.
 /// - Readings count microseconds from a fixed origin, from 0 to [`MAX_MICROS`]; a later one is taken as that.
 /// - The clock should be monotonic. One that stands still, goes back or is read late never makes the bucket grant
-///   more than its quota allows on the readings it was given, and never takes a token away: nothing accrues until the
-///   clock has passed the last refill again.
+///   more than its quota allows between the earliest and the latest reading it was given, and never takes a token
+///   away: nothing accrues until the clock has passed the last refill again.
 /// - The resolution may be coarser than a microsecond. Whatever it is adds to the bound of the bucket: at most
 ///   capacity + rate × (window + one step of the clock).
 ///

@@ -6,11 +6,13 @@ use heapless::Vec;
 
 use crate::{Quota, RetryAfter, State, TryAcquireError};
 
-/// A bucket for each of up to `N` keys, all of one quota: 40 bytes or less a key, and the key.
+/// A bucket for each of up to `N` keys, all of one quota: 16 bytes a key, and the key with its padding.
 ///
 /// A key that is not in use has a full bucket. A bucket that has become full again is like one that was never used,
 /// so such keys make room when a new one comes; no key can push out another's debt. With all `N` keys in use, a new
-/// key is refused, and told when there will be room.
+/// key is refused, and told when there will be room. That protects those who are limited, and not those to come:
+/// whoever can make up keys can take all places, and keep them by a token each now and then. Where keys are anybody's
+/// to choose, limit what they are made of (a port, a subnet), or put a `TokenBucket` for all before these.
 ///
 /// A call looks at every key in use: meant for some dozens.
 ///

@@ -16,6 +16,10 @@ pub trait GiveBack {
 /// [`AtomicTokenBucket::claim_permit`](crate::AtomicTokenBucket::claim_permit). Spending is a subtraction in the
 /// permit itself, which one thread has: nothing is shared until it is dropped.
 ///
+/// Nobody can be told that giving back has failed: if others change a [`TokenBucket`](crate::TokenBucket) at each of
+/// [`MAX_ATTEMPTS`](crate::MAX_ATTEMPTS) attempts, or it has moved, the tokens count as spent. A permit that is never
+/// dropped (`core::mem::forget`, a killed process) has spent all, too.
+///
 /// # Examples
 ///
 /// ```

@@ -41,7 +41,7 @@ impl Refiller {
     }
 
     /// Returns the whole tokens that have accrued until the time `now`, in microseconds, and counts on from there. A
-    /// time before an earlier call's returns 0.
+    /// time before an earlier call's returns 0. More than 2^62 at once are told as that.
     #[inline]
     pub const fn accrued_at(&mut self, now: u64) -> u64 {
         let Moment { tick, .. } = self.quota.moment(now.saturating_sub(self.start));

@@ -404,7 +404,8 @@ pub struct RetryAfter {
 impl RetryAfter {
     /// Returns the shortest wait after which the same call succeeds, if nobody else takes tokens meanwhile.
     ///
-    /// Exact to the microsecond: one less, and the call fails. Costs a division of 128 bits.
+    /// Exact to the microsecond: one less, and the call fails. Costs a division of 128 bits. A wait that ends past
+    /// [`MAX_MICROS`](crate::MAX_MICROS), which no clock shows, never does.
     #[inline]
     #[must_use]
     pub const fn duration(&self) -> Duration {

@@ -57,7 +57,11 @@ fn quotas_are_equal_that_allow_the_same() {
 #[test]
 fn a_counter_says_why_it_cannot_be() {
     let error = Counter::new(40, 16_000_000).unwrap_err();
-    assert_eq!(error.to_string(), "a counter of 40 bits at 16000000 Hz; it must have 8 to 32 bits, and 1 Hz or more");
+    assert_eq!(
+        error.to_string(),
+        "a counter of 40 bits at 16000000 Hz; it must have 8 to 32 bits, count once a second or more, \
+         and take more than two microseconds to come round"
+    );
 }
 
 #[test]
