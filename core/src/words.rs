@@ -196,10 +196,8 @@ impl<W: Word> Words<W> {
             self.finish_jump(quota, word, stored, horizon, now);
         } else if stored.refill(quota, now).tokens() == quota.capacity() {
             // The state first: full, it can stand before the horizon is raised. Its stamp is above all of this epoch,
-            // so that their horizons are below its own, even where the clock is behind: somebody has read
-            // it to be past the reach.
-            let last =
-                quota.full_from(now).max(horizon.tick().saturating_add(REACH)).max(stored.last().saturating_add(1));
+            // even one in the future: a late raise from this epoch then stays below its own.
+            let last = quota.full_from(now).max(stored.last().saturating_add(1));
             let settled = State::next_epoch(quota, last, horizon);
             if self.replace(word, settled.pack()) {
                 self.raise(settled.horizon());

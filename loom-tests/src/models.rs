@@ -158,6 +158,39 @@ pub fn late_raise(flaws: Flaws) {
     });
 }
 
+/// A bucket that owes has a stamp in the future. Refunded, it is full before that, and jumps: above the stamp, so
+/// that who is about to raise the horizon for the debt changes nothing.
+pub fn late_raise_for_a_debt(flaws: Flaws) {
+    explore(move || {
+        let bucket = bucket(CAPACITY, flaws);
+        assert_eq!(bucket.overdraw_at(31 * QUARTER, 2 * CAPACITY), Ok(0));
+        let (one, two) = race(
+            &bucket,
+            |b| take(b, 33, 1),
+            |b| {
+                assert_eq!(b.refund(CAPACITY), Ok(()));
+                b.acquire_up_to_at(34 * QUARTER, CAPACITY).unwrap_or(99)
+            },
+        );
+        assert_eq!(one + two, CAPACITY, "{one} and {two} granted of what was refunded");
+        assert_eq!(available(&bucket, 47), Some(0), "until the debt is paid");
+        assert!(matches!(available(&bucket, 52), Some(0 | 1)), "a token accrues after it");
+    });
+}
+
+/// Two threads come out of the horizon's reach: by the one's clock the bucket has just become full, by the other's it
+/// has not. Who finishes the other's jump lets its stamp stand, so that the time between the readings accrues once.
+pub fn late_settler(flaws: Flaws) {
+    explore(move || {
+        let bucket = bucket(0, flaws);
+        assert_eq!(take(&bucket, 30, CAPACITY), CAPACITY);
+        let (one, two) = race(&bucket, |b| take(b, 46, CAPACITY), |b| take(b, 43, CAPACITY));
+        assert_eq!(one + two, CAPACITY, "{one} and {two} granted");
+        assert_eq!(available(&bucket, 49), Some(0), "three quarters of a token have accrued since 46");
+        assert_eq!(available(&bucket, 50), Some(1));
+    });
+}
+
 /// A thread takes all after a long idle time and again a little later, beside one that is refused or not by the same
 /// clock.
 pub fn twice_after_long_idle(flaws: Flaws, idle: u64) {

@@ -75,6 +75,16 @@ fn late_raise() {
 }
 
 #[test]
+fn late_raise_for_a_debt() {
+    models::late_raise_for_a_debt(Flaws::NONE);
+}
+
+#[test]
+fn late_settler() {
+    models::late_settler(Flaws::NONE);
+}
+
+#[test]
 fn twice_after_long_idle() {
     for idle in [32, 40, 48, 60, 63, 64, 70, 124, 128] {
         models::twice_after_long_idle(Flaws::NONE, idle);
