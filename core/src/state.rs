@@ -23,11 +23,8 @@ pub(crate) const MOVED: u64 = 1;
 /// The token half of a word.
 const TOKENS: u64 = 0xffff_ffff_0000_0000;
 
-/// How far a horizon is kept below the stamps, in ticks: a quarter of a stamp's turn.
-pub(crate) const SLACK: u64 = 1 << 29;
-
 /// How far past the horizon a call may still write, in ticks: half of a stamp's turn.
-pub(crate) const REACH: u64 = 2 * SLACK;
+pub(crate) const REACH: u64 = 1 << 30;
 
 /// How long ago a stamp without a horizon may be, in ticks: all of its turn of 2^32 but a sixteenth.
 pub(crate) const WINDOW: u64 = 15 << 28;
@@ -210,7 +207,7 @@ impl State {
     #[inline]
     #[must_use]
     pub const fn to_words(self) -> [u64; 2] {
-        [self.pack(), self.horizon().0]
+        [self.pack(), self.last.0]
     }
 
     /// Returns the time up to which tokens have been credited, in microseconds: that of the last refill, or of the
@@ -236,9 +233,9 @@ impl State {
         self.last.epoch() == horizon.epoch() && now.tick < horizon.tick().wrapping_add(REACH)
     }
 
-    /// Returns the horizon that fits this state.
+    /// Returns the highest horizon that tells the turn of this state's stamp.
     pub(crate) const fn horizon(self) -> Mark {
-        Mark::new(self.last.tick().saturating_sub(SLACK), self.last.epoch())
+        self.last
     }
 
     #[inline]
@@ -452,7 +449,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 30 } else { 20_000 }))]
 
         #[test]
-        fn packing_keeps_the_state(tokens: u32, last in 0..1_u64 << 63, epoch: bool, below in 0..4 * SLACK) {
+        fn packing_keeps_the_state(tokens: u32, last in 0..1_u64 << 63, epoch: bool, below in 0..2 * REACH) {
             let state = State { tokens, last: Mark::new(last, epoch) };
             let horizon = Mark::new(last.saturating_sub(below), epoch);
             prop_assert_eq!(State::unpack(state.pack(), horizon), Some(state));
@@ -461,7 +458,7 @@ mod tests {
         }
 
         #[test]
-        fn a_refund_to_the_word_is_one_to_the_state(tokens: u32, last in 0..4 * SLACK, epoch: bool, capacity in 1..=u32::MAX, n: u32) {
+        fn a_refund_to_the_word_is_one_to_the_state(tokens: u32, last in 0..2 * REACH, epoch: bool, capacity in 1..=u32::MAX, n: u32) {
             let quota = crate::quota!(Quota::per_second(1)).with_burst(capacity).unwrap();
             let state = State { tokens, last: Mark::new(last, epoch) };
             prop_assert_eq!(State::refund_word(state.pack(), &quota, n), Some(state.refund(&quota, n).pack()));

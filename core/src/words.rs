@@ -8,7 +8,6 @@
 //! ```text
 //!          H                last            T = now
 //! ---------+-----------------+---------------+------+---------------+--------> ticks
-//!          |<- 2^29 ------------------------------->|               |
 //!          |<- a call may write a new state while T is here, 2^30 ->|
 //!          |<- a stamp turns over, 2^31 ---------------------------------- …
 //! ```
@@ -16,18 +15,21 @@
 //! While H <= last < H + 2^31, the stamp and H give the tick. A call that comes later than H + 2^30 first advances H,
 //! and tries again (see `advance`):
 //!
-//! - not full: H is raised to a quarter of a turn below the stamp;
-//! - full: it *jumps*. First the state becomes full at T, in the other epoch, then H is raised to a quarter of a turn
-//!   below T, in that epoch. In between, the epochs differ: the state is full, by any reading, and nobody takes from
-//!   it. A caller that dies there leaves a state that the next one settles alike.
+//! - not full: H is raised to the stamp, from which stamps don't fall;
+//! - full: it *jumps*. First the state becomes full at T, in the other epoch, then H is raised to T, in that epoch.
+//!   In between, the epochs differ: the state is full, by any reading, and nobody takes from it. A caller that dies
+//!   there leaves a state that the next one settles alike.
 //!
-//! H never falls, and the quarter turn is what two readings of the clock may differ by while both settle one jump.
+//! H never falls.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::memory::{MAX_ATTEMPTS, Miss, Sealed};
-use crate::state::{MOVED, Mark, REACH, SLACK};
+use crate::state::{MOVED, Mark, REACH};
 use crate::{DefaultWord, Memory, Moment, Quota, State, Word};
+
+/// How far apart the readings of two who settle one jump may be, in ticks: a quarter of a stamp's turn.
+const APART: u64 = REACH / 2;
 
 /// Everything that the users of one bucket share: 16 bytes.
 ///
@@ -208,7 +210,7 @@ impl<W: Word> Words<W> {
         } else {
             // A fill time of more than 2^29 ticks, as only a burst above 2^29 tokens has: settle on the way, within the
             // turn.
-            let within = horizon.tick().saturating_add(REACH).saturating_add(SLACK);
+            let within = horizon.tick().saturating_add(REACH).saturating_add(APART);
             if let Some(part) = stored.refill_to(quota, now.tick.min(within)) {
                 self.replace(word, part.pack());
             }
@@ -220,10 +222,9 @@ impl<W: Word> Words<W> {
         let earliest = horizon.tick().saturating_add(REACH);
         let candidate = quota.full_from(now).max(earliest);
         let begun = State::stamp_near(word, candidate);
-        // Two who settle at the same time read clocks that differ by less than a quarter of a turn. So it is somebody's
-        // of now: his stamp stands, even if it is later than this reading, or the time between would accrue
-        // twice.
-        let of_now = begun >= earliest && begun.abs_diff(candidate) <= SLACK;
+        // Two who settle at the same time read clocks that are less than that apart. So it is somebody's of now: his
+        // stamp stands, even if it is later than this reading, or the time between would accrue twice.
+        let of_now = begun >= earliest && begun.abs_diff(candidate) <= APART;
         let settled = State::next_epoch(quota, if of_now { begun } else { candidate }, horizon);
         // Or it is a dead one's of long ago, and full now; only damaged words hold less.
         let settled = settled.with_tokens_of(stored);
