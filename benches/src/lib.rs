@@ -28,6 +28,13 @@ impl<C: Clock> LockedBucket<C> {
         *state = next;
         Some(next.tokens())
     }
+
+    /// Returns how many tokens are there.
+    #[inline]
+    pub fn available(&self) -> u32 {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.refill(&self.quota, self.quota.moment(self.clock.now_micros())).tokens()
+    }
 }
 
 /// The README's code.

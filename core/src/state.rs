@@ -3,6 +3,7 @@
 //! A [`State`] is what one pair of words means. Every operation of a shared bucket is: read the words, apply
 //! transitions of this file, publish the outcome with one compare-and-swap.
 
+use core::hint::cold_path;
 use core::time::Duration;
 
 use crate::tick::{FILL_TICKS, Scale};
@@ -425,7 +426,12 @@ const fn tokens_of(word: u64) -> u32 {
 /// Stamps a full bucket of 2^32 − 1 tokens, at one tick in 2^31, a tick late (two ticks without a horizon), which
 /// mints nothing.
 const fn unreserved(word: u64) -> u64 {
-    if word < RESERVED { word | RESERVED } else { word }
+    if word >= RESERVED {
+        word
+    } else {
+        cold_path();
+        word | RESERVED
+    }
 }
 
 /// `Ord::min` is not const.

@@ -16,6 +16,8 @@
 //! less than 1024 · 2^53 / 2^128 = 2^-65 upwards; the exact quotient is a multiple of 1/b, and b < 2^62: so no
 //! integer lies between the two.
 
+use core::hint::cold_path;
+
 use crate::MAX_MICROS;
 use crate::state::IDLE;
 
@@ -98,6 +100,7 @@ impl Scale {
             let tokens = ticks >> self.up;
             (tokens, tokens << self.up)
         } else {
+            cold_path();
             let most = (1 << 62) >> self.down;
             (if ticks < most { ticks } else { most } << self.down, ticks)
         }
@@ -148,7 +151,12 @@ impl Ticks {
     /// Reads the time once, for one call.
     #[inline]
     pub(crate) const fn moment(&self, micros: u64) -> Moment {
-        let micros = if micros < MAX_MICROS { micros } else { MAX_MICROS };
+        let micros = if micros <= MAX_MICROS {
+            micros
+        } else {
+            cold_path();
+            MAX_MICROS
+        };
         Moment { micros, tick: self.tick(micros) }
     }
 

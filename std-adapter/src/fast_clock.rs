@@ -92,25 +92,33 @@ struct Line {
     speed: u64,
     /// What the kernel's clock showed, where the time is ahead of it.
     kernel: Fine,
+    /// In how many counts the anchor is to be renewed; 0 if the speed is not known yet.
+    lasts: u64,
 }
 
 impl Line {
-    /// The time at a count, in microseconds, if the anchor is not to be renewed.
+    /// The line from an anchor, with a speed.
+    fn through(count: u64, time: Fine, speed: u64, kernel: Fine) -> Self {
+        let lasts = (u128::from(RENEWED) << 32).checked_div(speed.into()).unwrap_or(0);
+        Self { count, time, speed, kernel, lasts: u64::try_from(lasts).unwrap_or(u64::MAX) }
+    }
+
+    /// The time at a count, in microseconds, if the anchor is not to be renewed, and was read before.
     #[inline]
     fn at(self, count: u64) -> Option<u64> {
-        let passed = self.passed(self.counts_until(count)?);
-        (passed < RENEWED && self.speed != 0).then(|| self.time.wrapping_add(passed) >> 11)
+        let counts = count.wrapping_sub(self.count);
+        // Below 2^59: until the anchor is to be renewed, less than that passes.
+        let passed = counts.wrapping_mul(self.speed) >> 32;
+        (counts < self.lasts).then(|| self.time.wrapping_add(passed) >> 11)
     }
 
     /// The counts since the anchor: none if the counter is a little behind. `None` if it has started anew.
-    #[inline]
     fn counts_until(self, count: u64) -> Option<u64> {
         let counts = count.wrapping_sub(self.count);
         if counts < BEHIND.wrapping_neg() { Some(counts) } else { (self.count >= BEHIND).then_some(0) }
     }
 
     /// The time of so many counts.
-    #[inline]
     fn passed(self, counts: u64) -> Fine {
         let passed = (u128::from(counts) * u128::from(self.speed)) >> 32;
         u64::try_from(passed).unwrap_or(u64::MAX)
@@ -129,18 +137,18 @@ impl Line {
         if self.speed == 0 {
             // From here on the line is read, and not the kernel's clock: a little ahead, so that no thread finds it
             // behind.
-            return Self { count, time: kernel.saturating_add(fine_of_micros(1)), speed, kernel };
+            return Self::through(count, kernel.saturating_add(fine_of_micros(1)), speed, kernel);
         }
         if passed >= EXPIRED || counts == 0 {
             // Nothing that was shown was as late as the kernel's clock is now. Or else the counter has started anew.
             let speed = if counts == 0 { 0 } else { speed };
-            return Self { count, time: kernel.max(self.time), speed, kernel };
+            return Self::through(count, kernel.max(self.time), speed, kernel);
         }
         // Where the line was ahead, time goes on from there, and slower, so that it is right again at the next anchor.
         let now = self.shown(passed).max(kernel);
         let slower = RENEWED.saturating_sub(now.saturating_sub(kernel)).max(RENEWED / 2);
         let speed = u128::from(speed) * u128::from(slower) / u128::from(RENEWED);
-        Self { count, time: now, speed: u64::try_from(speed).unwrap_or(0), kernel }
+        Self::through(count, now, u64::try_from(speed).unwrap_or(0), kernel)
     }
 }
 
@@ -153,37 +161,43 @@ fn speed(passed: Fine, counts: u64) -> u64 {
 /// How many anchors take turns.
 const TURNS: usize = 4;
 
+/// The cells of a line, in a cache line of their own: the hot path reads them, and one writer in a while writes
+/// another.
+#[repr(align(64))]
+struct Anchor([AtomicU64; 5]);
+
 struct Anchors {
     /// How many anchors there have been; 0 before the first.
     number: AtomicU64,
-    lines: [[AtomicU64; 4]; TURNS],
+    lines: [Anchor; TURNS],
     /// The process that is writing an anchor; 0 if none is. A child that is forked meanwhile has another number.
     writer: AtomicU32,
 }
 
 impl Anchors {
     const fn new() -> Self {
-        let lines = [const { [const { AtomicU64::new(0) }; 4] }; TURNS];
+        // Without a speed, so that nobody goes by it before it is written.
+        let lines = [const { Anchor([const { AtomicU64::new(0) }; 5]) }; TURNS];
         Self { number: AtomicU64::new(0), lines, writer: AtomicU32::new(0) }
     }
 
-    /// Reads the latest anchor; `None` if there is none, or if it was written again meanwhile.
+    /// Reads the latest anchor; `None` if it was written again meanwhile.
     #[inline]
     fn latest(&self) -> Option<Line> {
         // Acquire, pairs with the Release in `publish`.
         let number = self.number.load(Acquire);
-        let [count, time, speed, kernel] = self.line(number).each_ref().map(|word| word.load(Relaxed));
+        let [count, time, speed, kernel, lasts] = self.line(number).each_ref().map(|word| word.load(Relaxed));
         // Pairs with the fence in `publish`: who has read any of a later line finds a later number.
         fence(Acquire);
         let overtaken = self.number.load(Relaxed).wrapping_sub(number) >= TURNS as u64 - 1;
-        (number != 0 && !overtaken).then_some(Line { count, time, speed, kernel })
+        (!overtaken).then_some(Line { count, time, speed, kernel, lasts })
     }
 
     #[inline]
-    fn line(&self, number: u64) -> &[AtomicU64; 4] {
+    fn line(&self, number: u64) -> &[AtomicU64; 5] {
         #[allow(clippy::cast_possible_truncation, reason = "the lowest bits count")]
         #[allow(clippy::indexing_slicing, reason = "less than TURNS")]
-        &self.lines[number as usize % TURNS]
+        &self.lines[number as usize % TURNS].0
     }
 
     /// Writes the next anchor, unless somebody else is at it. The caller is the writer.
@@ -192,7 +206,8 @@ impl Anchors {
         // Readers of the line that is written over know, from the number of the one before this, that they are
         // overtaken.
         fence(Release);
-        for (word, value) in self.line(number).iter().zip([line.count, line.time, line.speed, line.kernel]) {
+        for (word, value) in self.line(number).iter().zip([line.count, line.time, line.speed, line.kernel, line.lasts])
+        {
             word.store(value, Relaxed);
         }
         self.number.store(number, Release);
@@ -206,7 +221,7 @@ impl Anchors {
         if self.number.load(Relaxed) == 0 {
             if self.enter() {
                 let (_, count, kernel) = read_both();
-                self.publish(Line { count, time: kernel, speed: 0, kernel });
+                self.publish(Line::through(count, kernel, 0, kernel));
                 self.leave();
             }
             return kernel;
@@ -282,7 +297,7 @@ mod tests {
     }
 
     fn start(nanos: u64) -> Line {
-        Line { count: count(0), time: fine_of_nanos(nanos), speed: 0, kernel: fine_of_nanos(nanos) }
+        Line::through(count(0), fine_of_nanos(nanos), 0, fine_of_nanos(nanos))
     }
 
     #[test]
@@ -295,7 +310,8 @@ mod tests {
         assert_eq!(line.at(count(50_000_999)), Some(7_050_001));
         assert!(line.at(count(69_900_000)).is_some_and(|time| (7_069_900..=7_069_901).contains(&time)));
         assert_eq!(line.at(count(70_100_000)), None, "it is to be renewed");
-        assert_eq!(line.at(count(19_999_000)), Some(7_020_001), "read before the anchor was made");
+        assert_eq!(line.at(count(19_999_000)), None, "read before the anchor was made");
+        assert_eq!(line.counts_until(count(19_999_000)), Some(0), "and taken for the anchor's own count");
         // An hour later, and after the counter has started anew.
         assert_eq!(line.next(count(3_600_000_000_000), fine_of_nanos(3_607_000_000_000)).time >> 11, 3_607_000_000);
         let anew = line.next(5, fine_of_nanos(8_000_000_000));

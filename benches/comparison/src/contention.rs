@@ -1,0 +1,144 @@
+//! Several threads, and several processes, on one bucket.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use tollgate::Options;
+use tollgate_core::Quota;
+
+use crate::limiters::{ENTRIES, FAST, FILE, GOVERNOR, Leased, Limiter, MUTEX, PARKING_LOT};
+use crate::speed::{PLENTY, median};
+
+pub const WORKERS: [usize; 4] = [1, 2, 4, 8];
+
+/// Millions of granted calls a second, for each number of workers.
+pub struct Contention {
+    pub name: String,
+    pub clock: &'static str,
+    pub rates: Vec<f64>,
+}
+
+const COMPARED: [(&str, &str); 8] = [
+    (FAST, "FastClock"),
+    (FAST, "kernel"),
+    (FILE, "FastClock"),
+    (MUTEX, "kernel"),
+    (PARKING_LOT, "kernel"),
+    (GOVERNOR, "quanta"),
+    ("better-bucket", "std Instant"),
+    ("ratelimit", "std Instant"),
+];
+
+/// How long they run.
+const TIME: Duration = Duration::from_millis(60);
+
+pub fn measure(rounds: usize) -> Vec<Contention> {
+    let mut limiters: Vec<(String, &'static str, Box<dyn Limiter>)> = vec![];
+    for (name, clock) in COMPARED {
+        let entry = ENTRIES.iter().find(|entry| entry.name == name && entry.clock == clock).expect("it is there");
+        limiters.push((name.to_owned(), clock, (entry.make)(PLENTY)));
+    }
+    limiters.push(("tollgate, a lease for each thread".to_owned(), "FastClock", Box::new(Leased::new(PLENTY))));
+    std::thread::sleep(Duration::from_millis(100));
+
+    let mut samples = vec![WORKERS.map(|_| vec![]); limiters.len() + 2];
+    for _ in 0..=rounds {
+        for ((_, _, limiter), samples) in limiters.iter().zip(&mut samples) {
+            for (workers, samples) in WORKERS.into_iter().zip(samples) {
+                samples.push(threads(&**limiter, workers));
+            }
+        }
+        for (fast, samples) in [true, false].into_iter().zip(&mut samples[limiters.len()..]) {
+            for (workers, samples) in WORKERS.into_iter().zip(samples) {
+                samples.push(processes(fast, workers));
+            }
+        }
+    }
+    let processes = [("tollgate, in a file, processes", "FastClock"), ("tollgate, in a file, processes", "kernel")];
+    let names = limiters.into_iter().map(|(name, clock, _)| (name, clock));
+    let names = names.chain(processes.map(|(name, clock)| (name.to_owned(), clock)));
+    names.zip(samples).map(|((name, clock), rates)| Contention { name, clock, rates: rates.map(median).to_vec() }).collect()
+}
+
+fn threads(limiter: &dyn Limiter, workers: usize) -> f64 {
+    let barrier = Barrier::new(workers);
+    std::thread::scope(|scope| {
+        let work = || {
+            barrier.wait();
+            calls_a_second(limiter)
+        };
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap_or(f64::NAN)).sum::<f64>() / 1e6
+    })
+}
+
+/// Takes for a while.
+fn calls_a_second(limiter: &dyn Limiter) -> f64 {
+    let start = Instant::now();
+    let mut granted = 0.0;
+    loop {
+        granted += f64::from(limiter.takes(1000));
+        let elapsed = start.elapsed();
+        if elapsed > TIME {
+            return granted / elapsed.as_secs_f64();
+        }
+    }
+}
+
+fn processes(fast: bool, workers: usize) -> f64 {
+    let folder = tempfile::tempdir().expect("a folder for the file");
+    let path = folder.path().join("limit");
+    let quota = Quota::new(PLENTY.tokens, PLENTY.period).expect("the setting is in range");
+    drop(tollgate::SharedRateLimiter::create(&path, quota).expect("a file in it"));
+    let mut workers: Vec<Child> = (0..workers).map(|_| spawn(&path, fast)).collect();
+    // All are ready; then all start.
+    let mut outputs = vec![];
+    for worker in &mut workers {
+        let mut output = BufReader::new(worker.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("a worker says that it is ready");
+        outputs.push(output);
+    }
+    for worker in &mut workers {
+        drop(worker.stdin.take());
+    }
+    let mut sum = 0.0;
+    for (worker, output) in workers.iter_mut().zip(outputs) {
+        let line = output.lines().next().expect("a line").expect("a worker tells its rate");
+        sum += line.parse::<f64>().expect("a number");
+        worker.wait().expect("a worker ends");
+    }
+    sum / 1e6
+}
+
+fn spawn(path: &Path, fast: bool) -> Child {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.arg("--worker").arg(path).args(fast.then_some("--fast"));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a process")
+}
+
+/// What a spawned process does.
+pub fn worker(path: &Path, fast: bool) {
+    struct Opened(tollgate::SharedRateLimiter);
+    impl Limiter for Opened {
+        fn take(&self, n: u32) -> bool {
+            self.0.try_acquire(n).is_ok()
+        }
+        fn looks(&self, _: u32) -> Option<u32> {
+            None
+        }
+    }
+    let limiter = Opened(Options::new().fast_clock(fast).open(path).expect("the parent has made it"));
+    // The fast clock needs some milliseconds to be one.
+    limiter.takes(1);
+    std::thread::sleep(Duration::from_millis(50));
+    limiter.takes(1000);
+    println!("ready");
+    std::io::stdout().flush().expect("a pipe");
+    let mut rest = String::new();
+    std::io::stdin().read_line(&mut rest).expect("a pipe");
+    println!("{}", calls_a_second(&limiter));
+}
