@@ -140,6 +140,36 @@ impl<C, W: Word> TokenBucket<C, Words<W>> {
         }
     }
 
+    /// Makes one attempt at what [`try_acquire_at`](Self::try_acquire_at) does, in a bounded number of steps.
+    ///
+    /// [`Contended`](TryAcquireError::Contended) means that another call was faster, or that the bucket was idle for
+    /// long, which only the whole call puts right: go on with that.
+    ///
+    /// # Errors
+    ///
+    /// As for [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate_core::{Quota, TokenBucket, TryAcquireError, quota};
+    ///
+    /// let bucket = TokenBucket::new(quota!(Quota::per_hour(2)));
+    /// assert_eq!(bucket.try_acquire_once_at(0, 2), Ok(0));
+    /// assert!(matches!(bucket.try_acquire_once_at(0, 1), Err(TryAcquireError::Insufficient { .. })));
+    ///
+    /// let years_later = 100_000_000_000_000;
+    /// assert_eq!(bucket.try_acquire_once_at(years_later, 1), Err(TryAcquireError::Contended));
+    /// assert_eq!(bucket.try_acquire_at(years_later, 1), Ok(1));
+    /// ```
+    #[inline(always)]
+    pub fn try_acquire_once_at(&self, now: u64, n: u32) -> Result<u32, TryAcquireError> {
+        self.quota.check(n)?;
+        let now = self.quota.moment(now);
+        let state = self.memory.attempt(&self.quota, now, move |state, _| taking(state, n))?;
+        taken(&self.quota, state, now, n)
+    }
+
     /// Returns the state as it was last written, without a refill.
     ///
     /// # Errors
@@ -487,12 +517,8 @@ impl<C, M: Memory> TokenBucket<C, M> {
     #[inline(always)]
     fn acquire_with(&self, clock: impl Fn() -> u64, n: u32) -> Result<u32, TryAcquireError> {
         self.quota.check(n)?;
-        let take = move |state: State, _| if n > 0 { state.take(n) } else { None };
-        let (state, now) = self.memory.transact(&self.quota, clock, take)?;
-        match state.take(n) {
-            Some(left) => Ok(left.tokens()),
-            None => Err(state.refusal(&self.quota, now, n)),
-        }
+        let (state, now) = self.memory.transact(&self.quota, clock, move |state, _| taking(state, n))?;
+        taken(&self.quota, state, now, n)
     }
 
     #[inline]
@@ -527,5 +553,20 @@ impl<C, M: Memory> GiveBack for TokenBucket<C, M> {
     #[inline]
     fn give_back(&self, n: u64) {
         let _ = self.refund(u32::try_from(n).unwrap_or(u32::MAX));
+    }
+}
+
+/// What a call for `n` tokens makes of a state; `None` if it changes nothing.
+#[inline]
+const fn taking(state: State, n: u32) -> Option<State> {
+    if n > 0 { state.take(n) } else { None }
+}
+
+/// What it answers.
+#[inline]
+const fn taken(quota: &Quota, state: State, now: Moment, n: u32) -> Result<u32, TryAcquireError> {
+    match state.take(n) {
+        Some(left) => Ok(left.tokens()),
+        None => Err(state.refusal(quota, now, n)),
     }
 }

@@ -99,6 +99,12 @@ impl Mark {
         self.0 & 1 == 1
     }
 
+    /// Tells whether this horizon can tell the stamp of a state that is written at `tick`.
+    #[inline]
+    pub(crate) const fn reaches(self, tick: u64) -> bool {
+        tick < self.tick().wrapping_add(REACH)
+    }
+
     /// The same epoch, `ticks` later.
     #[inline]
     const fn after(self, ticks: u64) -> Self {
@@ -226,12 +232,6 @@ impl State {
     #[must_use]
     pub const fn tokens(self) -> u32 {
         self.tokens
-    }
-
-    /// Tells whether a state that follows this one at `now` has a stamp that `horizon` can tell.
-    #[inline]
-    pub(crate) const fn within_reach(self, horizon: Mark, now: Moment) -> bool {
-        self.last.epoch() == horizon.epoch() && now.tick < horizon.tick().wrapping_add(REACH)
     }
 
     /// Returns the highest horizon that tells the turn of this state's stamp.

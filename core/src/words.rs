@@ -143,7 +143,7 @@ impl<W: Word> Words<W> {
 
     /// Refills to `now`, and publishes what `decide` makes of that, if anything. Returns what `decide` was given.
     #[inline(always)]
-    fn attempt(
+    pub(crate) fn attempt(
         &self,
         quota: &Quota,
         now: Moment,
@@ -152,7 +152,8 @@ impl<W: Word> Words<W> {
         let (word, horizon, stored) = self.snapshot()?;
         let state = stored.refill(quota, now);
         let Some(next) = decide(state, now) else { return Ok(state) };
-        if !stored.within_reach(horizon, now) {
+        // In the middle of a jump, the level can be told, but not changed.
+        if stored.epoch() != horizon.epoch() || !horizon.reaches(now.tick) {
             return Err(Miss::Unsettled);
         }
         if self.replace(word, next.pack()) { Ok(state) } else { Err(Miss::Overtaken) }
@@ -191,11 +192,10 @@ impl<W: Word> Words<W> {
         // Read once more, after the words, so that it is not behind whoever wrote them.
         let fresh = quota.moment(clock());
         let now = if fresh.tick > now.tick { fresh } else { now };
-        if stored.within_reach(horizon, now) {
-            return;
-        }
         if stored.epoch() != horizon.epoch() {
             self.finish_jump(quota, word, stored, horizon, now);
+        } else if horizon.reaches(now.tick) {
+            // Somebody else has raised it.
         } else if stored.refill(quota, now).tokens() == quota.capacity() {
             // The state first: full, it can stand before the horizon is raised. Its stamp is above all of this epoch,
             // even one in the future: a late raise from this epoch then stays below its own.

@@ -195,3 +195,19 @@ fn a_jump_that_was_half_done() {
         bucket.try_acquire_at(now, rest).unwrap();
     }
 }
+
+/// Somebody died in the middle of a jump, so long ago that its stamp looks like one to come. Who comes next does not
+/// wait for that.
+#[test]
+fn a_stamp_that_is_nobodys_of_now() {
+    let held = Cell::new(Some(0));
+    let words = State::new(&quota(), 0, quota().moment(0)).to_words();
+    let [state, horizon] = words.map(|word| Slow { word: DefaultWord::new(word), held: &held });
+    let bucket = TokenBucket::over(quota(), Words::new(&state, &horizon), NoClock);
+    assert!(bucket.try_acquire_at(40 * QUARTER, 1).is_err(), "it is held up, and dies");
+    held.set(None);
+    // The stamp of 40 is that of 104, too.
+    let now = (40 + TURN - 20) * QUARTER;
+    assert_eq!(bucket.try_acquire_at(now, 4), Ok(0));
+    assert_eq!(bucket.available_at(now + 4 * QUARTER), Ok(1));
+}

@@ -28,7 +28,10 @@ const AHEAD: Duration = Duration::from_secs(1);
 /// Makes a call on the bucket of the generation that is known, in line; if it has moved, on that of the latest.
 macro_rules! call {
     ($limiter:ident, $bucket:ident => $call:expr) => {
-        match $limiter.known_bucket().map_or(Err(TryAcquireError::Moved), |$bucket| $call) {
+        match match $limiter.known_bucket() {
+            Some($bucket) => $call,
+            None => Err(TryAcquireError::Moved),
+        } {
             // More than the burst is refused unread: it may not be more than that of the latest.
             Err(TryAcquireError::Moved | TryAcquireError::ExceedsCapacity { .. }) => {
                 $limiter.call_the_latest(|$bucket| $call)
@@ -240,7 +243,7 @@ impl SharedRateLimiter {
     /// [`Refused`](AcquireError::Refused): it says whether and when to try again. [`Paused`](AcquireError::Paused):
     /// it says when. [`ReadOnly`](AcquireError::ReadOnly) and [`Damaged`](AcquireError::Damaged): never. Nothing
     /// was taken.
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire(&self, n: u32) -> Result<u32, AcquireError> {
         self.try_acquire_at(self.now_micros(), n)
     }
@@ -251,10 +254,26 @@ impl SharedRateLimiter {
     /// # Errors
     ///
     /// As for [`try_acquire`](Self::try_acquire).
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire_at(&self, now: u64, n: u32) -> Result<u32, AcquireError> {
         self.check_writable()?;
         self.check_pause(now)?;
+        // The first attempt in line, on a bucket that need not be anywhere in memory.
+        let first = match self.known_bucket() {
+            Some(bucket) => bucket.try_acquire_once_at(now, n),
+            None => Err(TryAcquireError::Moved),
+        };
+        match first {
+            Ok(left) => Ok(left),
+            Err(refusal @ TryAcquireError::Insufficient { .. }) => Err(AcquireError::Refused(refusal)),
+            Err(_) => self.try_acquire_again(now, n),
+        }
+    }
+
+    /// Goes on from a first attempt that could not tell.
+    #[cold]
+    #[inline(never)]
+    fn try_acquire_again(&self, now: u64, n: u32) -> Result<u32, AcquireError> {
         call!(self, bucket => bucket.try_acquire_at(now, n))
     }
 

@@ -60,7 +60,10 @@ pub fn measure(rounds: usize) -> Vec<Contention> {
     let processes = [("tollgate, in a file, processes", "FastClock"), ("tollgate, in a file, processes", "kernel")];
     let names = limiters.into_iter().map(|(name, clock, _)| (name, clock));
     let names = names.chain(processes.map(|(name, clock)| (name.to_owned(), clock)));
-    names.zip(samples).map(|((name, clock), rates)| Contention { name, clock, rates: rates.map(median).to_vec() }).collect()
+    names
+        .zip(samples)
+        .map(|((name, clock), rates)| Contention { name, clock, rates: rates.map(median).to_vec() })
+        .collect()
 }
 
 fn threads(limiter: &dyn Limiter, workers: usize) -> f64 {

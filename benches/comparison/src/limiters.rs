@@ -64,13 +64,33 @@ pub const PARKING_LOT: &str = "the same in a parking_lot Mutex";
 pub const GOVERNOR: &str = "governor";
 
 pub const ENTRIES: &[Entry] = &[
-    Entry { name: FAST, clock: "FastClock", ours: true, make: |s| Box::new(TokenBucket::with_clock(s.quota(), FastClock)) },
+    Entry {
+        name: FAST,
+        clock: "FastClock",
+        ours: true,
+        make: |s| Box::new(TokenBucket::with_clock(s.quota(), FastClock)),
+    },
     Entry { name: FILE, clock: "FastClock", ours: true, make: |s| Box::new(File::new(s, true)) },
-    Entry { name: FAST, clock: "CachedClock", ours: true, make: |s| Box::new(TokenBucket::with_clock(s.quota(), &*CACHED)) },
-    Entry { name: FAST, clock: "kernel", ours: true, make: |s| Box::new(TokenBucket::with_clock(s.quota(), MachineClock)) },
+    Entry {
+        name: FAST,
+        clock: "CachedClock",
+        ours: true,
+        make: |s| Box::new(TokenBucket::with_clock(s.quota(), &*CACHED)),
+    },
+    Entry {
+        name: FAST,
+        clock: "kernel",
+        ours: true,
+        make: |s| Box::new(TokenBucket::with_clock(s.quota(), MachineClock)),
+    },
     Entry { name: FILE, clock: "kernel", ours: true, make: |s| Box::new(File::new(s, false)) },
     Entry { name: MUTEX, clock: "kernel", ours: true, make: |s| Box::new(LockedBucket::new(s.quota(), MachineClock)) },
-    Entry { name: MUTEX, clock: "std Instant", ours: true, make: |s| Box::new(LockedBucket::new(s.quota(), StdClock::new())) },
+    Entry {
+        name: MUTEX,
+        clock: "std Instant",
+        ours: true,
+        make: |s| Box::new(LockedBucket::new(s.quota(), StdClock::new())),
+    },
     Entry { name: PARKING_LOT, clock: "kernel", ours: true, make: |s| Box::new(ParkingLot::new(s)) },
     Entry { name: GOVERNOR, clock: "quanta", ours: false, make: |s| Box::new(RateLimiter::direct(governor_quota(s))) },
     Entry {
@@ -85,7 +105,12 @@ pub const ENTRIES: &[Entry] = &[
     Entry { name: "atomic_token_bucket", clock: "std Instant", ours: false, make: |s| Box::new(AtomicTokens::new(s)) },
     Entry { name: "subms-rate-limiter", clock: "std Instant", ours: false, make: |s| Box::new(Subms::new(s)) },
     Entry { name: "gcra, in a std Mutex", clock: "std Instant", ours: false, make: |s| Box::new(Gcra::new(s)) },
-    Entry { name: "tor-basic-utils, in a std Mutex", clock: "std Instant", ours: false, make: |s| Box::new(Tor::new(s)) },
+    Entry {
+        name: "tor-basic-utils, in a std Mutex",
+        clock: "std Instant",
+        ours: false,
+        make: |s| Box::new(Tor::new(s)),
+    },
 ];
 
 static CACHED: LazyLock<CachedClock> = LazyLock::new(CachedClock::new);
@@ -112,6 +137,7 @@ macro_rules! no_looks {
 }
 
 impl<C: Clock + Send + Sync> Limiter for TokenBucket<C> {
+    #[inline(always)]
     fn take(&self, n: u32) -> bool {
         self.try_acquire(n).is_ok()
     }
@@ -134,6 +160,7 @@ impl File {
 }
 
 impl Limiter for File {
+    #[inline(always)]
     fn take(&self, n: u32) -> bool {
         self.limiter.try_acquire(n).is_ok()
     }
@@ -142,6 +169,7 @@ impl Limiter for File {
 }
 
 impl<C: Clock + Send + Sync> Limiter for LockedBucket<C> {
+    #[inline(always)]
     fn take(&self, n: u32) -> bool {
         self.try_acquire(n).is_some()
     }
@@ -179,6 +207,7 @@ impl ParkingLot {
 }
 
 impl Limiter for ParkingLot {
+    #[inline(always)]
     fn take(&self, n: u32) -> bool {
         let mut state = self.state.lock();
         let next = state.refill(&self.quota, self.quota.moment(MachineClock.now_micros())).take(n);
@@ -205,6 +234,7 @@ fn governor_quota(setting: Setting) -> governor::Quota {
 }
 
 impl Limiter for DefaultDirectRateLimiter {
+    #[inline(always)]
     fn take(&self, n: u32) -> bool {
         if n == 1 { self.check().is_ok() } else { matches!(self.check_n(non_zero(n)), Ok(Ok(()))) }
     }
@@ -212,9 +242,17 @@ impl Limiter for DefaultDirectRateLimiter {
     no_looks!();
 }
 
-struct StdGovernor(RateLimiter<governor::state::NotKeyed, governor::state::InMemoryState, MonotonicClock, governor::middleware::NoOpMiddleware<Instant>>);
+struct StdGovernor(
+    RateLimiter<
+        governor::state::NotKeyed,
+        governor::state::InMemoryState,
+        MonotonicClock,
+        governor::middleware::NoOpMiddleware<Instant>,
+    >,
+);
 
 impl Limiter for StdGovernor {
+    #[inline(always)]
     fn take(&self, n: u32) -> bool {
         if n == 1 { self.0.check().is_ok() } else { matches!(self.0.check_n(non_zero(n)), Ok(Ok(()))) }
     }
@@ -232,6 +270,7 @@ impl BetterBucket {
 }
 
 impl Limiter for BetterBucket {
+    #[inline(always)]
     fn take(&self, n: u32) -> bool {
         self.0.try_acquire(n)
     }
@@ -250,6 +289,7 @@ impl Ratelimit {
 }
 
 impl Limiter for Ratelimit {
+    #[inline(always)]
     fn take(&self, n: u32) -> bool {
         self.0.try_wait_n(n.into()).is_ok()
     }
@@ -270,6 +310,7 @@ impl LeakyBucket {
 }
 
 impl Limiter for LeakyBucket {
+    #[inline(always)]
     fn take(&self, n: u32) -> bool {
         self.0.try_acquire(n as usize)
     }
@@ -286,6 +327,7 @@ impl AtomicTokens {
 }
 
 impl Limiter for AtomicTokens {
+    #[inline(always)]
     fn take(&self, n: u32) -> bool {
         self.0.consume_tokens(n.into()).is_ok()
     }
@@ -302,6 +344,7 @@ impl Subms {
 }
 
 impl Limiter for Subms {
+    #[inline(always)]
     fn take(&self, n: u32) -> bool {
         if n == 1 { self.0.try_acquire() } else { self.0.try_acquire_n(n.into()) }
     }
@@ -323,6 +366,7 @@ impl Gcra {
 }
 
 impl Limiter for Gcra {
+    #[inline(always)]
     fn take(&self, n: u32) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.check_and_modify(&self.limit, n).is_ok()
@@ -346,6 +390,7 @@ impl Tor {
 }
 
 impl Limiter for Tor {
+    #[inline(always)]
     fn take(&self, n: u32) -> bool {
         let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         bucket.refill(Instant::now());
@@ -365,6 +410,7 @@ impl Leased {
 }
 
 impl Limiter for Leased {
+    #[inline(always)]
     fn take(&self, n: u32) -> bool {
         self.0.try_acquire(n).is_ok()
     }
@@ -382,4 +428,3 @@ impl Limiter for Leased {
 
     no_looks!();
 }
-

@@ -51,7 +51,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     eprintln!("what a call costs …");
     let speeds = speed::measure(arguments.rounds);
     if std::env::var_os("QUICK").is_some() {
-        for s in &speeds.calls { println!("{:40} {:12} {:6.1} {:6.1} {:?}", s.entry.name, s.entry.clock, s.grant, s.refuse, s.look); }
+        for s in &speeds.calls {
+            println!("{:40} {:12} {:6.1} {:6.1} {:?}", s.entry.name, s.entry.clock, s.grant, s.refuse, s.look);
+        }
         return Ok(());
     }
     eprintln!("several threads and processes …");
