@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use governor::clock::MonotonicClock;
 use governor::{DefaultDirectRateLimiter, RateLimiter};
-use tollgate::{CachedClock, FastClock, MachineClock, Options, SharedRateLimiter};
+use tollgate::{CachedClock, FastClock, MachineClock, Options, Refreshed, SharedRateLimiter};
 use tollgate_benches::LockedBucket;
 use tollgate_core::{Clock, Quota, State, TokenBucket};
 
@@ -52,7 +52,6 @@ pub trait Limiter: Send + Sync {
 pub struct Entry {
     pub name: &'static str,
     pub clock: &'static str,
-    pub ours: bool,
     pub make: fn(Setting) -> Box<dyn Limiter>,
 }
 
@@ -64,56 +63,33 @@ pub const PARKING_LOT: &str = "the same in a parking_lot Mutex";
 pub const GOVERNOR: &str = "governor";
 
 pub const ENTRIES: &[Entry] = &[
-    Entry {
-        name: FAST,
-        clock: "FastClock",
-        ours: true,
-        make: |s| Box::new(TokenBucket::with_clock(s.quota(), FastClock)),
-    },
-    Entry { name: FILE, clock: "FastClock", ours: true, make: |s| Box::new(File::new(s, true)) },
-    Entry {
-        name: FAST,
-        clock: "CachedClock",
-        ours: true,
-        make: |s| Box::new(TokenBucket::with_clock(s.quota(), &*CACHED)),
-    },
-    Entry {
-        name: FAST,
-        clock: "kernel",
-        ours: true,
-        make: |s| Box::new(TokenBucket::with_clock(s.quota(), MachineClock)),
-    },
-    Entry { name: FILE, clock: "kernel", ours: true, make: |s| Box::new(File::new(s, false)) },
-    Entry { name: MUTEX, clock: "kernel", ours: true, make: |s| Box::new(LockedBucket::new(s.quota(), MachineClock)) },
-    Entry {
-        name: MUTEX,
-        clock: "std Instant",
-        ours: true,
-        make: |s| Box::new(LockedBucket::new(s.quota(), StdClock::new())),
-    },
-    Entry { name: PARKING_LOT, clock: "kernel", ours: true, make: |s| Box::new(ParkingLot::new(s)) },
-    Entry { name: GOVERNOR, clock: "quanta", ours: false, make: |s| Box::new(RateLimiter::direct(governor_quota(s))) },
+    Entry { name: FAST, clock: "FastClock", make: |s| Box::new(TokenBucket::with_clock(s.quota(), FastClock)) },
+    Entry { name: FILE, clock: "FastClock", make: |s| Box::new(File::new(s, true)) },
+    Entry { name: FAST, clock: "CachedClock", make: |s| Box::new(TokenBucket::with_clock(s.quota(), &*CACHED)) },
+    Entry { name: FAST, clock: "kernel", make: |s| Box::new(TokenBucket::with_clock(s.quota(), MachineClock)) },
+    Entry { name: FILE, clock: "kernel", make: |s| Box::new(File::new(s, false)) },
+    Entry { name: MUTEX, clock: "kernel", make: |s| Box::new(LockedBucket::new(s.quota(), MachineClock)) },
+    Entry { name: MUTEX, clock: "std Instant", make: |s| Box::new(LockedBucket::new(s.quota(), StdClock::new())) },
+    Entry { name: PARKING_LOT, clock: "kernel", make: |s| Box::new(ParkingLot::new(s)) },
+    Entry { name: GOVERNOR, clock: "quanta", make: |s| Box::new(RateLimiter::direct(governor_quota(s))) },
     Entry {
         name: GOVERNOR,
         clock: "std Instant",
-        ours: false,
+
         make: |s| Box::new(StdGovernor(RateLimiter::direct_with_clock(governor_quota(s), MonotonicClock))),
     },
-    Entry { name: "better-bucket", clock: "std Instant", ours: false, make: |s| Box::new(BetterBucket::new(s)) },
-    Entry { name: "ratelimit", clock: "std Instant", ours: false, make: |s| Box::new(Ratelimit::new(s)) },
-    Entry { name: "leaky-bucket", clock: "std Instant", ours: false, make: |s| Box::new(LeakyBucket::new(s)) },
-    Entry { name: "atomic_token_bucket", clock: "std Instant", ours: false, make: |s| Box::new(AtomicTokens::new(s)) },
-    Entry { name: "subms-rate-limiter", clock: "std Instant", ours: false, make: |s| Box::new(Subms::new(s)) },
-    Entry { name: "gcra, in a std Mutex", clock: "std Instant", ours: false, make: |s| Box::new(Gcra::new(s)) },
-    Entry {
-        name: "tor-basic-utils, in a std Mutex",
-        clock: "std Instant",
-        ours: false,
-        make: |s| Box::new(Tor::new(s)),
-    },
+    Entry { name: "better-bucket", clock: "std Instant", make: |s| Box::new(BetterBucket::new(s)) },
+    Entry { name: "ratelimit", clock: "std Instant", make: |s| Box::new(Ratelimit::new(s)) },
+    Entry { name: "leaky-bucket", clock: "std Instant", make: |s| Box::new(LeakyBucket::new(s)) },
+    Entry { name: "atomic_token_bucket", clock: "std Instant", make: |s| Box::new(AtomicTokens::new(s)) },
+    Entry { name: "subms-rate-limiter", clock: "std Instant", make: |s| Box::new(Subms::new(s)) },
+    Entry { name: "gcra, in a std Mutex", clock: "std Instant", make: |s| Box::new(Gcra::new(s)) },
+    Entry { name: "tor-basic-utils, in a std Mutex", clock: "std Instant", make: |s| Box::new(Tor::new(s)) },
 ];
 
-static CACHED: LazyLock<CachedClock> = LazyLock::new(CachedClock::new);
+/// Refreshed by a thread, a thousand times a second.
+static CACHED: LazyLock<Refreshed> =
+    LazyLock::new(|| CachedClock::every(Duration::from_millis(1)).expect("a thread for the clock"));
 
 /// Reads the level in a loop.
 macro_rules! looks {

@@ -13,6 +13,7 @@ mod instructions;
 mod limiters;
 mod report;
 mod speed;
+mod startup;
 
 use std::path::PathBuf;
 
@@ -50,15 +51,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     eprintln!("what a call costs …");
     let speeds = speed::measure(arguments.rounds);
-    if std::env::var_os("QUICK").is_some() {
-        for s in &speeds.calls {
-            println!("{:40} {:12} {:6.1} {:6.1} {:?}", s.entry.name, s.entry.clock, s.grant, s.refuse, s.look);
-        }
-        return Ok(());
-    }
     eprintln!("several threads and processes …");
     let contention = contention::measure(arguments.rounds.div_ceil(3));
     eprintln!("how exact they are …");
     let exactness = exactness::measure();
-    report::write(&arguments.out, &speeds, &exactness, &contention)
+    eprintln!("the command's start …");
+    let start_up = startup::measure();
+    eprintln!("instructions …");
+    let instructions = instructions::measure();
+    report::write(&arguments.out, &report::Measured { speeds, instructions, exactness, contention, start_up })
 }
