@@ -11,7 +11,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use children::{release, start, wait_for_the_others};
-use tollgate::{AcquireError, Clock, FileError, MachineClock, Quota, SharedRateLimiter, TryAcquireError, quota};
+use tollgate::{
+    AcquireError, Clock, FileError, MachineClock, Options, Quota, SharedRateLimiter, TryAcquireError, quota,
+};
 
 /// A burst, and no second token while a test runs.
 const BURST: u32 = 10_000;
@@ -41,8 +43,8 @@ fn child() {
             25
         }
         // Says each token that it has got, until it is killed.
-        "hammers" => {
-            let limiter = SharedRateLimiter::open(path).unwrap();
+        "hammers" | "hammers by the fast clock" => {
+            let limiter = Options::new().fast_clock(role != "hammers").open(path).unwrap();
             let mut out = std::io::stdout();
             loop {
                 if limiter.try_acquire(1).is_ok() {
@@ -119,6 +121,44 @@ fn killed_at_any_moment() {
     }
     let left = limiter.available().unwrap();
     assert_eq!(limiter.try_acquire(left), Ok(0));
+}
+
+/// Three processes, of which two read the fast clock, and one after the other is killed: together they get no more
+/// than the burst and what accrues, and what the clocks are off by.
+#[test]
+fn killed_by_whichever_clock() {
+    const PER_SECOND: u64 = 100_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limit");
+    let limiter = SharedRateLimiter::create(&path, quota!(Quota::per_second(100_000), burst 50)).unwrap();
+    let begun = limiter.now_micros();
+    // Starts one after the other, and returns what they said until they were killed.
+    let killed = |role: &'static str| {
+        let path = path.clone();
+        move || {
+            let mut reported = 0;
+            for kill in 0..12 {
+                let mut child = start(role, &path);
+                let out = BufReader::new(child.stdout.take().unwrap());
+                let lines = out.lines().map_while(Result::ok).filter(|line| line == "token");
+                let reader = std::thread::spawn(move || lines.count() as u64);
+                // Long enough for the fast clock to be one.
+                std::thread::sleep(Duration::from_millis(100 + kill * 17 % 60));
+                child.kill().unwrap();
+                child.wait().unwrap();
+                reported += reader.join().unwrap();
+            }
+            reported
+        }
+    };
+    let roles = ["hammers by the fast clock", "hammers", "hammers by the fast clock"];
+    let threads = roles.map(|role| std::thread::spawn(killed(role)));
+    let reported: u64 = threads.map(|thread| thread.join().unwrap()).iter().sum();
+    let elapsed = limiter.now_micros() - begun;
+    // The first reading may be 50 µs early, the last one as late.
+    let most = 50 + PER_SECOND * (elapsed + 100) / 1_000_000 + 1;
+    assert!(reported <= most, "{reported} tokens in {elapsed} µs, at most {most}");
+    assert!(reported >= most / 20, "{reported} tokens of {most}: it was not under load");
 }
 
 #[test]
