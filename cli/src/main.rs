@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { folder } => generate::man(&folder),
         Command::Demo(demo) => demo::demo(&demo),
-        Command::DemoWorker { file, seconds } => demo::work(&file, seconds),
+        Command::DemoWorker { file, seconds, fast_clock } => demo::work(&file, seconds, fast_clock),
     };
     outcome.unwrap_or_else(Failure::report)
 }

@@ -277,7 +277,12 @@ fn signals_reach_the_running_command() {
 
 #[test]
 fn the_demo_stays_within_the_limit() {
-    for arguments in ["--processes 2 --seconds 1", "-p 3 -s 1 --rate 100000/s --burst 10", "-p 1 -s 1 -r 1/h -b 1"] {
+    for arguments in [
+        "--processes 2 --seconds 1",
+        "-p 3 -s 1 --rate 100000/s --burst 10",
+        "-p 1 -s 1 -r 1/h -b 1",
+        "-p 3 -s 1 --rate 100000/s --burst 10 --fast-clock",
+    ] {
         let output = Command::new(TOLLGATE).arg("demo").args(arguments.split(' ')).output().unwrap();
         let text = stdout(&output);
         assert_eq!(code(&output), 0, "{text}{}", stderr(&output));
