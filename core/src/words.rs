@@ -186,8 +186,10 @@ impl<W: Word> Words<W> {
     }
 
     /// Takes one step towards a horizon that lets a call write at `now`. Whatever comes of it, the caller tries
-    /// again.
-    fn settle(&self, quota: &Quota, clock: impl Fn() -> u64, now: Moment) {
+    /// again. One for all calls and clocks.
+    #[cold]
+    #[inline(never)]
+    fn settle(&self, quota: &Quota, clock: &dyn Fn() -> u64, now: Moment) {
         let Ok((word, horizon, stored)) = self.snapshot() else { return };
         // Read once more, after the words, so that it is not behind whoever wrote them.
         let fresh = quota.moment(clock());

@@ -36,8 +36,6 @@ struct Arguments {
     count: Option<usize>,
     #[arg(long, hide = true, default_value = "grant")]
     kind: String,
-    #[arg(long, hide = true, default_value_t = 0)]
-    calls: u32,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -47,12 +45,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     if let Some(index) = arguments.count {
-        return instructions::run(index, &arguments.kind, arguments.calls).ok_or("there is no such limiter".into());
+        return instructions::run(index, &arguments.kind).ok_or("there is no such limiter".into());
     }
     eprintln!("what a call costs …");
     let speeds = speed::measure(arguments.rounds);
     eprintln!("several threads and processes …");
-    let contention = contention::measure(arguments.rounds.div_ceil(3));
+    let contention = contention::measure(arguments.rounds);
     eprintln!("how exact they are …");
     let exactness = exactness::measure();
     eprintln!("the command's start …");
