@@ -10,13 +10,19 @@ use tollgate::Options;
 use tollgate_core::Quota;
 
 use crate::limiters::{ENTRIES, FAST, FILE, GOVERNOR, Leased, Limiter, MUTEX, PARKING_LOT};
-use crate::speed::{PLENTY, median};
+use crate::speed::{NOTHING, PLENTY, median};
 
 pub const WORKERS: [usize; 4] = [1, 2, 4, 8];
 
-/// Millions of granted calls a second, for each number of workers.
+/// The names that the report refers to.
+pub const LEASE: &str = "tollgate, a lease for each thread";
+pub const PROCESSES: &str = "tollgate, in a file, processes";
+
+/// Millions of calls a second, for each number of workers.
 pub struct Contention {
     pub name: String,
+    /// Whether the calls are granted; or else all are refused.
+    pub granted: bool,
     pub clock: &'static str,
     pub rates: Vec<f64>,
 }
@@ -32,37 +38,59 @@ const COMPARED: [(&str, &str); 8] = [
     ("ratelimit", "std Instant"),
 ];
 
+/// Whose refused calls are measured, too.
+const REFUSING: [(&str, &str); 4] =
+    [(FAST, "FastClock"), (MUTEX, "kernel"), (GOVERNOR, "quanta"), ("ratelimit", "std Instant")];
+
 /// How long they run.
 const TIME: Duration = Duration::from_millis(60);
 
+/// What is measured: one limiter for threads, or a file for processes.
+enum Subject {
+    Threads(Box<dyn Limiter>),
+    Processes { fast: bool },
+}
+
 pub fn measure(rounds: usize) -> Vec<Contention> {
-    let mut limiters: Vec<(String, &'static str, Box<dyn Limiter>)> = vec![];
-    for (name, clock) in COMPARED {
+    let made = |(name, clock): (&str, &str), setting| {
         let entry = ENTRIES.iter().find(|entry| entry.name == name && entry.clock == clock).expect("it is there");
-        limiters.push((name.to_owned(), clock, (entry.make)(PLENTY)));
+        let limiter = (entry.make)(setting);
+        (name.to_owned(), entry.clock, Subject::Threads(limiter))
+    };
+    let mut subjects: Vec<_> = COMPARED.into_iter().map(|named| (true, made(named, PLENTY))).collect();
+    let leased = Subject::Threads(Box::new(Leased::new(PLENTY)));
+    subjects.push((true, (LEASE.to_owned(), "FastClock", leased)));
+    for (fast, clock) in [(true, "FastClock"), (false, "kernel")] {
+        subjects.push((true, (PROCESSES.to_owned(), clock, Subject::Processes { fast })));
     }
-    limiters.push(("tollgate, a lease for each thread".to_owned(), "FastClock", Box::new(Leased::new(PLENTY))));
+    for named in REFUSING {
+        let (name, clock, subject) = made(named, NOTHING);
+        if let Subject::Threads(limiter) = &subject {
+            while limiter.take(1) {}
+        }
+        subjects.push((false, (name, clock, subject)));
+    }
     std::thread::sleep(Duration::from_millis(100));
 
-    let mut samples = vec![WORKERS.map(|_| vec![]); limiters.len() + 2];
+    let mut samples = vec![WORKERS.map(|_| vec![]); subjects.len()];
     for _ in 0..=rounds {
-        for ((_, _, limiter), samples) in limiters.iter().zip(&mut samples) {
+        for ((_, (_, _, subject)), samples) in subjects.iter().zip(&mut samples) {
             for (workers, samples) in WORKERS.into_iter().zip(samples) {
-                samples.push(threads(&**limiter, workers));
-            }
-        }
-        for (fast, samples) in [true, false].into_iter().zip(&mut samples[limiters.len()..]) {
-            for (workers, samples) in WORKERS.into_iter().zip(samples) {
-                samples.push(processes(fast, workers));
+                samples.push(match subject {
+                    Subject::Threads(limiter) => threads(&**limiter, workers),
+                    Subject::Processes { fast } => processes(*fast, workers),
+                });
             }
         }
     }
-    let processes = [("tollgate, in a file, processes", "FastClock"), ("tollgate, in a file, processes", "kernel")];
-    let names = limiters.into_iter().map(|(name, clock, _)| (name, clock));
-    let names = names.chain(processes.map(|(name, clock)| (name.to_owned(), clock)));
-    names
-        .zip(samples)
-        .map(|((name, clock), rates)| Contention { name, clock, rates: rates.map(median).to_vec() })
+    let named = subjects.into_iter().zip(samples);
+    named
+        .map(|((granted, (name, clock, _)), rates)| Contention {
+            name,
+            granted,
+            clock,
+            rates: rates.map(median).to_vec(),
+        })
         .collect()
 }
 
@@ -78,15 +106,17 @@ fn threads(limiter: &dyn Limiter, workers: usize) -> f64 {
     })
 }
 
-/// Takes for a while.
+/// Calls for a while.
 fn calls_a_second(limiter: &dyn Limiter) -> f64 {
+    const CALLS: u32 = 1000;
     let start = Instant::now();
-    let mut granted = 0.0;
+    let mut calls = 0.0;
     loop {
-        granted += f64::from(limiter.takes(1000));
+        limiter.takes(CALLS);
+        calls += f64::from(CALLS);
         let elapsed = start.elapsed();
         if elapsed > TIME {
-            return granted / elapsed.as_secs_f64();
+            return calls / elapsed.as_secs_f64();
         }
     }
 }

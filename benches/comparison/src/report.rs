@@ -6,7 +6,7 @@ use std::path::Path;
 
 use plotters::prelude::*;
 
-use crate::contention::{Contention, WORKERS};
+use crate::contention::{Contention, LEASE, PROCESSES, WORKERS};
 use crate::exactness::Exactness;
 use crate::instructions::Instructions;
 use crate::limiters::{FAST, FILE, GOVERNOR, MUTEX, PARKING_LOT};
@@ -89,14 +89,16 @@ fn text(measured: &Measured) -> Result<String, Box<dyn Error>> {
         )?;
     }
 
+    writeln!(text, "\n{}", exact_rivals(speeds, exactness))?;
+
     text.push_str("\n# Several threads and processes on one bucket\n\n![Calls a second](charts/threads.svg)\n\n");
-    text.push_str("Millions of granted calls a second, of all together.\n\n| limiter | clock |");
+    text.push_str("Millions of calls a second, of all together.\n\n| limiter | clock | calls |");
     for workers in WORKERS {
         write!(text, " {workers} |")?;
     }
-    text.push_str("\n|---|---|--:|--:|--:|--:|\n");
-    for Contention { name, clock, rates } in contention {
-        write!(text, "| {name} | {clock} |")?;
+    text.push_str("\n|---|---|---|--:|--:|--:|--:|\n");
+    for Contention { name, granted, clock, rates } in contention {
+        write!(text, "| {name} | {clock} | {} |", if *granted { "granted" } else { "refused" })?;
         for rate in rates {
             write!(text, " {rate:.1} |")?;
         }
@@ -120,6 +122,22 @@ fn text(measured: &Measured) -> Result<String, Box<dyn Error>> {
     Ok(text)
 }
 
+/// Where those stand that are exact as well, by a clock of the kernel's like theirs.
+fn exact_rivals(speeds: &Speeds, exactness: &[Exactness]) -> String {
+    let kernel = speeds.of(FAST, "kernel");
+    let rivals = exactness.iter().zip(&speeds.calls);
+    let rivals = rivals.filter(|(of, _)| of.is_exact() && of.entry.clock == "std Instant" && of.entry.name != MUTEX);
+    let stand = rivals.map(|(of, speed)| {
+        let (grant, refuse) = (speed.grant / kernel.grant, speed.refuse / kernel.refuse);
+        format!("{} takes {grant:.2} of our time for a grant, and {refuse:.2} for a refusal", of.entry.name)
+    });
+    let stand: Vec<String> = stand.collect();
+    format!(
+        "Exact as well, each by a clock of the kernel's: {}.",
+        if stand.is_empty() { "none".to_owned() } else { stand.join("; ") }
+    )
+}
+
 /// What the project asks of itself, from the figures of this run.
 fn ratios(speeds: &Speeds, contention: &[Contention]) -> Vec<(&'static str, f64, &'static str)> {
     let fast = speeds.of(FAST, "FastClock");
@@ -129,10 +147,10 @@ fn ratios(speeds: &Speeds, contention: &[Contention]) -> Vec<(&'static str, f64,
     let (mutex, std) = (speeds.of(MUTEX, "kernel"), speeds.of(MUTEX, "std Instant"));
     let parking_lot = speeds.of(PARKING_LOT, "kernel");
     let rate = |name: &str, clock: &str, workers: usize| {
-        let found = contention.iter().find(|of| of.name == name && of.clock == clock);
+        let found = contention.iter().find(|of| of.granted && of.name == name && of.clock == clock);
         found.and_then(|of| of.rates.get(workers).copied()).unwrap_or(f64::NAN)
     };
-    let lease = |workers| rate("tollgate, a lease for each thread", "FastClock", workers);
+    let lease = |workers| rate(LEASE, "FastClock", workers);
     let look = |speed: &Speed| speed.look.unwrap_or(f64::NAN);
     vec![
         ("grant ÷ governor's", fast.grant / governor.grant, "≤ 1.05"),
@@ -153,7 +171,7 @@ fn ratios(speeds: &Speeds, contention: &[Contention]) -> Vec<(&'static str, f64,
         ("leases, two threads ÷ one, tokens a second", lease(1) / lease(0), "≥ 1.8"),
         (
             "two processes on one file ÷ two threads on one bucket, calls a second",
-            rate("tollgate, in a file, processes", "FastClock", 1) / rate(FAST, "FastClock", 1),
+            rate(PROCESSES, "FastClock", 1) / rate(FAST, "FastClock", 1),
             "≥ 0.9",
         ),
     ]
@@ -225,7 +243,7 @@ fn threads_chart(path: &Path, contention: &[Contention]) -> Result<(), Box<dyn E
     let root = SVGBackend::new(path, (900, 520)).into_drawing_area();
     root.fill(&WHITE)?;
     // Leases don't share, and would be off the chart.
-    let shown = || contention.iter().filter(|of| !of.name.contains("lease"));
+    let shown = || contention.iter().filter(|of| of.granted && of.name != LEASE);
     let most = shown().flat_map(|of| &of.rates).copied().fold(0.0, f64::max);
     let mut chart = ChartBuilder::on(&root)
         .caption("Millions of granted calls a second on one bucket, all together", ("sans-serif", 18))
@@ -239,7 +257,7 @@ fn threads_chart(path: &Path, contention: &[Contention]) -> Result<(), Box<dyn E
         .x_labels(4)
         .x_label_formatter(&|x| format!("{x:.0}"))
         .draw()?;
-    for (index, Contention { name, clock, rates }) in shown().enumerate() {
+    for (index, Contention { name, clock, rates, .. }) in shown().enumerate() {
         let color = Palette99::pick(index).to_rgba();
         let points: Vec<(f64, f64)> =
             WORKERS.into_iter().map(|workers| workers as f64).zip(rates.iter().copied()).collect();
