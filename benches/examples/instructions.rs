@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 
-use tollgate::SharedRateLimiter;
+use tollgate::{FastClock, SharedRateLimiter};
 use tollgate_core::{AtomicTokenBucket, CompactTokenBucket, NoClock, Quota, TokenBucket, quota};
 
 const PLENTY: Quota = quota!(Quota::per_second(1_000_000), burst 1_000_000_000);
@@ -46,10 +46,22 @@ fn main() {
         "shared grant" => repeat(calls, |now| shared.try_acquire_at(start + now, 1)),
         "shared refuse" => repeat(calls, |now| shared_empty.try_acquire_at(start + now, 1)),
         "shared available" => repeat(calls, |now| shared.available_at(start + now)),
+        "fast grant" => fast(PLENTY, |bucket| repeat(calls, |_| bucket.try_acquire(1).is_ok())),
+        "fast refuse" => fast(NOTHING, |bucket| repeat(calls, |_| bucket.try_acquire(1).is_ok())),
+        "fast available" => fast(NOTHING, |bucket| repeat(calls, |_| bucket.available())),
         "claim" => repeat(calls, |_| pool.claim(1)),
         "refill" => repeat(calls, |_| drained.refill(1)),
         other => panic!("no such call: {other}"),
     }
+}
+
+/// Makes calls on a bucket by the fast clock, which needs some milliseconds, and two readings, to be one.
+fn fast(quota: Quota, calls: impl Fn(&TokenBucket<FastClock>)) {
+    let bucket = TokenBucket::with_clock(quota, FastClock);
+    bucket.try_acquire(1).unwrap();
+    std::thread::sleep(core::time::Duration::from_millis(30));
+    let _ = bucket.try_acquire(1);
+    calls(&bucket);
 }
 
 /// Makes a call at each of as many microseconds.
