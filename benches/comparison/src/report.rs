@@ -228,7 +228,7 @@ fn calls_chart(path: &Path, speeds: &Speeds) -> Result<(), Box<dyn Error>> {
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
+        .position(SeriesLabelPosition::UpperRight)
         .border_style(BLACK)
         .background_style(WHITE)
         .draw()?;
@@ -250,17 +250,16 @@ fn threads_chart(path: &Path, contention: &[Contention]) -> Result<(), Box<dyn E
         .margin(10)
         .x_label_area_size(35)
         .y_label_area_size(45)
-        .build_cartesian_2d((1.0..8.0_f64).log_scale(), 0.0..most * 1.05)?;
+        .build_cartesian_2d(0.0..(WORKERS.len() - 1) as f64, 0.0..most * 1.05)?;
     chart
         .configure_mesh()
         .x_desc("threads or processes")
         .x_labels(4)
-        .x_label_formatter(&|x| format!("{x:.0}"))
+        .x_label_formatter(&|x| WORKERS.get(x.round() as usize).map_or(String::new(), usize::to_string))
         .draw()?;
     for (index, Contention { name, clock, rates, .. }) in shown().enumerate() {
         let color = Palette99::pick(index).to_rgba();
-        let points: Vec<(f64, f64)> =
-            WORKERS.into_iter().map(|workers| workers as f64).zip(rates.iter().copied()).collect();
+        let points: Vec<(f64, f64)> = rates.iter().enumerate().map(|(step, rate)| (step as f64, *rate)).collect();
         chart
             .draw_series(LineSeries::new(points, color.stroke_width(2)))?
             .label(format!("{name} ({clock})"))
