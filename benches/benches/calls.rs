@@ -1,4 +1,5 @@
-//! One call, uncontended, files, keys, and two threads at once: the bucket, the shared file and a lock, by one clock in one run.
+//! One call, uncontended, files, keys, and two threads at once: the bucket, the shared file and a lock, by one clock
+//! in one run.
 //!
 //! Compare the figures of one run with each other, and with no other run's.
 

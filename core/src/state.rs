@@ -165,7 +165,7 @@ impl State {
         if self.last.epoch() == horizon.epoch() {
             self
         } else {
-            Self { last: Mark::new(horizon.tick().saturating_add(REACH), self.last.epoch()), ..self }
+            Self { last: Mark::new(horizon.tick().saturating_add(1), self.last.epoch()), ..self }
         }
     }
 

@@ -204,11 +204,11 @@ impl<W: Word> Words<W> {
             let last = quota.full_from(now).max(stored.last().saturating_add(1));
             let settled = State::next_epoch(quota, last, horizon);
             if self.replace(word, settled.pack()) {
-                self.raise(settled.horizon());
+                self.raise(horizon, settled.horizon());
             }
         } else if stored.horizon().tick() > horizon.tick() {
             // Not full, so it is less than a fill time since the stamp; and stamps don't fall within an epoch.
-            self.raise(stored.horizon());
+            self.raise(horizon, stored.horizon());
         } else {
             // A fill time of more than 2^29 ticks, as only a burst above 2^29 tokens has: settle on the way, within the
             // turn.
@@ -231,7 +231,7 @@ impl<W: Word> Words<W> {
         // Or it is a dead one's of long ago, and full now; only damaged words hold less.
         let settled = settled.with_tokens_of(stored);
         if of_now || self.replace(word, settled.pack()) {
-            self.raise(settled.horizon());
+            self.raise(horizon, settled.horizon());
         }
     }
 
@@ -286,10 +286,11 @@ impl<W: Word> Words<W> {
         Ok(())
     }
 
-    /// Raises the horizon to one that fits a state which was published or read before.
-    fn raise(&self, horizon: Mark) {
+    /// Raises the horizon to one that fits a state which was published or read before, if it is still the one that
+    /// was seen with that. Else somebody else has raised it, or these words are another bucket's by now.
+    fn raise(&self, seen: Mark, horizon: Mark) {
         // Release, pairs with the Acquire of the horizon in `snapshot`: who sees it sees that state or a later one.
-        self.horizon.fetch_max(horizon.0, Release);
+        let _ = self.horizon.compare_exchange(seen.0, horizon.0, Release, Relaxed);
     }
 
     /// Publishes `next` if the state word is still `word`.

@@ -124,11 +124,27 @@ fn the_largest_burst_over_any_idle_time() {
     }
 }
 
-/// A word whose users are held up when they come to raise it.
+/// A horizon whose users are held up when they come to raise it, or a state, whose users are not.
 struct Slow<'a> {
     word: DefaultWord,
-    /// What they were about to raise it to; `None` lets them.
-    held: &'a Cell<Option<u64>>,
+    /// From what, and to what, the first of them was about to raise it; `None` lets them.
+    held: Option<&'a Cell<Option<[u64; 2]>>>,
+}
+
+/// Nobody has come yet.
+const NOBODY: Option<[u64; 2]> = Some([0, 0]);
+
+impl<'a> Slow<'a> {
+    /// Makes the two words of a bucket that was empty at 0.
+    fn words(held: &'a Cell<Option<[u64; 2]>>) -> [Self; 2] {
+        let [state, horizon] = State::new(&quota(), 0, quota().moment(0)).to_words().map(DefaultWord::new);
+        [Self { word: state, held: None }, Self { word: horizon, held: Some(held) }]
+    }
+
+    /// Goes on with what somebody was held up in.
+    fn goes_on(&self, [seen, raised]: [u64; 2]) {
+        let _ = self.word.compare_exchange(seen, raised, Ordering::Release, Ordering::Relaxed);
+    }
 }
 
 impl Word for Slow<'_> {
@@ -137,17 +153,19 @@ impl Word for Slow<'_> {
     }
 
     fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
-        self.word.compare_exchange(current, new, success, failure)
+        match self.held.map(Cell::get) {
+            Some(Some(held)) => {
+                if Some(held) == NOBODY {
+                    self.held.unwrap().set(Some([current, new]));
+                }
+                Err(self.word.load(failure))
+            }
+            _ => self.word.compare_exchange(current, new, success, failure),
+        }
     }
 
     fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
-        match self.held.get() {
-            None => self.word.fetch_max(floor, order),
-            Some(held) => {
-                self.held.set(Some(held.max(floor)));
-                self.word.load(Ordering::Relaxed)
-            }
-        }
+        self.word.fetch_max(floor, order)
     }
 }
 
@@ -159,8 +177,7 @@ fn a_jump_that_was_half_done() {
         [40, 64, 65, 49, 100, 128, 1000, 33, 50, 36].map(|idle| [0, 1, 3, 15, 16, 20, 33].map(|late| (idle, late)));
     for ((idle, behind), jumps) in cases.into_iter().flatten().flat_map(|case| [(case, 0), (case, 1)]) {
         let held = Cell::new(None);
-        let words = State::new(&quota(), 0, quota().moment(0)).to_words();
-        let [state, horizon] = words.map(|word| Slow { word: DefaultWord::new(word), held: &held });
+        let [state, horizon] = Slow::words(&held);
         let bucket = TokenBucket::over(quota(), Words::new(&state, &horizon), NoClock);
         let mut now = 0;
         for _ in 0..jumps {
@@ -169,7 +186,7 @@ fn a_jump_that_was_half_done() {
         }
         let before = now;
         now += idle * QUARTER;
-        held.set(Some(0));
+        held.set(NOBODY);
         assert!(bucket.try_acquire_at(now, 1).is_err(), "it is held up");
         assert_eq!(bucket.available_at(now), Ok(4));
         let left = bucket.state().unwrap();
@@ -179,7 +196,7 @@ fn a_jump_that_was_half_done() {
         // The next one.
         let early = now - behind * QUARTER;
         assert_eq!(bucket.try_acquire_at(early, 3), Ok(1));
-        horizon.word.fetch_max(late, Ordering::Release);
+        horizon.goes_on(late);
         assert_eq!(bucket.available_at(early), Ok(1), "idle for {idle}, {behind} behind");
         assert_eq!(bucket.try_acquire_at(early, 1), Ok(0));
         assert!(bucket.try_acquire_at(early, 1).is_err());
@@ -200,9 +217,8 @@ fn a_jump_that_was_half_done() {
 /// wait for that.
 #[test]
 fn a_stamp_that_is_nobodys_of_now() {
-    let held = Cell::new(Some(0));
-    let words = State::new(&quota(), 0, quota().moment(0)).to_words();
-    let [state, horizon] = words.map(|word| Slow { word: DefaultWord::new(word), held: &held });
+    let held = Cell::new(NOBODY);
+    let [state, horizon] = Slow::words(&held);
     let bucket = TokenBucket::over(quota(), Words::new(&state, &horizon), NoClock);
     assert!(bucket.try_acquire_at(40 * QUARTER, 1).is_err(), "it is held up, and dies");
     held.set(None);
@@ -210,4 +226,27 @@ fn a_stamp_that_is_nobodys_of_now() {
     let now = (40 + TURN - 20) * QUARTER;
     assert_eq!(bucket.try_acquire_at(now, 4), Ok(0));
     assert_eq!(bucket.available_at(now + 4 * QUARTER), Ok(1));
+}
+
+/// Somebody is held up in the middle of a jump for so long that the words are another bucket's, in other ticks: going
+/// on, it changes nothing of that.
+#[test]
+fn a_raise_that_comes_to_another_bucket() {
+    let held = Cell::new(NOBODY);
+    let [state, horizon] = Slow::words(&held);
+    let bucket = TokenBucket::over(quota(), Words::new(&state, &horizon), NoClock);
+    let now = 100 * QUARTER;
+    assert!(bucket.try_acquire_at(now, 1).is_err(), "it is held up");
+    let late = held.take().unwrap();
+
+    let slower = Quota::new(1, Duration::from_hours(1)).unwrap().with_burst(3).unwrap();
+    for (cell, word) in [&state, &horizon].into_iter().zip(State::new(&slower, 1, slower.moment(now)).to_words()) {
+        let seen = cell.load(Ordering::Relaxed);
+        cell.word.compare_exchange(seen, word, Ordering::Relaxed, Ordering::Relaxed).unwrap();
+    }
+    let heir = TokenBucket::over(slower, Words::new(&state, &horizon), NoClock);
+    horizon.goes_on(late);
+    assert_eq!(heir.try_acquire_at(now, 1), Ok(0));
+    let wait = heir.retry_after_at(now, 1).unwrap();
+    assert!(wait <= Duration::from_hours(1) + Duration::from_micros(50), "{wait:?}");
 }

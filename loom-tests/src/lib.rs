@@ -17,8 +17,6 @@ pub enum Flaw {
     None,
     /// An exchange stores without comparing.
     StoreForCas,
-    /// Raising stores, whatever is there.
-    StoreForMax,
     /// A load that asks for Acquire gets Relaxed.
     RelaxedLoad,
     /// A write that asks for Release gets Relaxed.
@@ -53,18 +51,13 @@ impl Word for LoomWord {
             }
             Flaw::RelaxedWrite => self.cell.compare_exchange(current, new, Ordering::Relaxed, failure),
             Flaw::RelaxedLoad => self.cell.compare_exchange(current, new, success, Ordering::Relaxed),
-            Flaw::None | Flaw::StoreForMax => self.cell.compare_exchange(current, new, success, failure),
+            Flaw::None => self.cell.compare_exchange(current, new, success, failure),
         }
         // loom would let a loser spin for ever; a real one loses only because another has won.
         .inspect_err(|_| loom::thread::yield_now())
     }
 
     fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
-        if self.flaw == Flaw::StoreForMax {
-            let before = self.cell.load(Ordering::Relaxed);
-            self.cell.store(floor, order);
-            return before;
-        }
         self.cell.fetch_max(floor, if self.flaw == Flaw::RelaxedWrite { Ordering::Relaxed } else { order })
     }
 }

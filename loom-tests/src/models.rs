@@ -78,31 +78,40 @@ pub fn long_idle(flaws: Flaws, level: u32, idle: u64, apart: u64) {
     });
 }
 
-/// The word of a caller that dies when it comes to raise the horizon.
-struct Dying(Cell<u64>);
+/// A word of a caller that dies when it comes to raise the horizon.
+struct Dying {
+    cell: Cell<u64>,
+    is_horizon: bool,
+}
 
 impl Dying {
     /// Returns the words that a caller leaves behind who came to an empty bucket after `idle` quarters.
     fn words_after(idle: u64) -> [u64; 2] {
-        let [state, horizon] = State::new(&quota(), 0, quota().moment(0)).to_words().map(|word| Self(Cell::new(word)));
+        let [state, horizon] = State::new(&quota(), 0, quota().moment(0)).to_words().map(Cell::new);
+        let (state, horizon) = (Self { cell: state, is_horizon: false }, Self { cell: horizon, is_horizon: true });
         let bucket = TokenBucket::over(quota(), Words::new(&state, &horizon), NoClock);
         assert!(bucket.try_acquire_at(idle * QUARTER, 1).is_err(), "a dead caller gets nothing");
-        assert_eq!(horizon.0.get(), 0);
-        [state.0.get(), 0]
+        assert_eq!(horizon.cell.get(), 0);
+        [state.cell.get(), 0]
     }
 }
 
 impl Word for Dying {
     fn load(&self, _: Ordering) -> u64 {
-        self.0.get()
+        self.cell.get()
     }
 
     fn compare_exchange(&self, current: u64, new: u64, _: Ordering, _: Ordering) -> Result<u64, u64> {
-        if self.0.get() == current { Ok(self.0.replace(new)) } else { Err(self.0.get()) }
+        let seen = self.cell.get();
+        if self.is_horizon || seen != current {
+            return Err(seen);
+        }
+        self.cell.set(new);
+        Ok(seen)
     }
 
     fn fetch_max(&self, _: u64, _: Ordering) -> u64 {
-        self.0.get()
+        self.cell.get()
     }
 }
 

@@ -31,7 +31,7 @@ fn a_relaxed_write_of_the_horizon() {
 #[test]
 #[should_panic(expected = "granted")]
 fn a_store_for_the_raise_of_the_horizon() {
-    models::late_raise(Flaws::of_horizon(Flaw::StoreForMax));
+    models::late_raise(Flaws::of_horizon(Flaw::StoreForCas));
 }
 
 #[test]
