@@ -159,8 +159,8 @@ impl State {
         Self { tokens: tokens_of(word), last: Mark(horizon.0 ^ 1) }
     }
 
-    /// The state once the jump that it may be in the middle of is done: full from the earliest tick that a jump leads
-    /// to.
+    /// The state once the jump that it may be in the middle of is done: full, from the first tick that the jump can
+    /// have led to.
     pub(crate) const fn settled(self, horizon: Mark) -> Self {
         if self.last.epoch() == horizon.epoch() {
             self

@@ -78,6 +78,20 @@ fn the_state_is_changed_before_each_exchange() {
     assert_eq!(bucket.available_at(0), level, "toggled an even number of times");
 }
 
+/// One attempt is one: overtaken, it says so, and has taken nothing.
+#[test]
+fn a_single_attempt() {
+    let [state, horizon] = State::new(&QUOTA, 5, QUOTA.moment(0)).to_words();
+    let (state, horizon) = (Busy::new(state, A_TOKEN), Busy::new(horizon, 0));
+    let bucket = TokenBucket::over(QUOTA, Words::new(&state, &horizon), NoClock);
+    state.exchanges.set(1);
+    assert_eq!(bucket.try_acquire_once_at(0, 2), Err(TryAcquireError::Contended));
+    assert!(matches!(bucket.available_at(0), Ok(4 | 6)), "what the other call has left");
+    assert!(bucket.try_acquire_once_at(0, 2).is_ok());
+    assert!(matches!(bucket.try_acquire_once_at(0, 11), Err(TryAcquireError::ExceedsCapacity { .. })));
+    assert!(matches!(bucket.try_acquire_once_at(0, 10), Err(TryAcquireError::Insufficient { .. })));
+}
+
 #[test]
 fn the_horizon_is_changed_between_its_loads() {
     let [state, horizon] = State::new(&QUOTA, 5, QUOTA.moment(0)).to_words();
