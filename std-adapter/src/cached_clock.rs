@@ -83,7 +83,7 @@ impl CachedClock {
                 refreshed.refresh();
             }
         })?;
-        Ok(Refreshed { clock, ended, thread: Some(thread) })
+        Ok(Refreshed { clock, ended, thread: Some(thread), process: std::process::id() })
     }
 
     /// Reads the machine's clock.
@@ -107,6 +107,8 @@ pub struct Refreshed {
     clock: Arc<CachedClock>,
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    /// The process that has the thread.
+    process: u32,
 }
 
 impl Refreshed {
@@ -127,6 +129,11 @@ impl Drop for Refreshed {
     fn drop(&mut self) {
         self.ended.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
+            if self.process != std::process::id() {
+                // There is no such thread in a child that was forked: nothing to wait for.
+                std::mem::forget(thread);
+                return;
+            }
             thread.thread().unpark();
             // It does not panic.
             let _ = thread.join();

@@ -15,7 +15,6 @@
 // As in `generations.rs`: cells of the process's own.
 #![allow(clippy::disallowed_types)]
 
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 
@@ -278,10 +277,20 @@ fn read_both() -> (u64, u64, Fine) {
     (0..5).map(attempt).min().unwrap_or_default()
 }
 
-/// Whether the kernel keeps its own time by the counter. Looked up once.
+/// Whether the kernel keeps its own time by the counter. Looked up once, or by several at once, and without a lock that
+/// a child could be forked under.
 fn usable() -> bool {
-    static USABLE: OnceLock<bool> = OnceLock::new();
-    *USABLE.get_or_init(|| counter::KERNEL_CLOCK.is_some_and(|name| system::kernel_clock().as_deref() == Some(name)))
+    /// Not looked up yet.
+    const UNKNOWN: u32 = 2;
+    static USABLE: AtomicU32 = AtomicU32::new(UNKNOWN);
+    match USABLE.load(Relaxed) {
+        UNKNOWN => {
+            let usable = counter::KERNEL_CLOCK.is_some_and(|name| system::kernel_clock().as_deref() == Some(name));
+            USABLE.store(u32::from(usable), Relaxed);
+            usable
+        }
+        known => known == 1,
+    }
 }
 
 #[cfg(test)]
