@@ -1,7 +1,7 @@
 //! A hardware counter that wraps, as a clock that does not.
 
 use core::fmt;
-use core::sync::atomic::Ordering::{AcqRel, Acquire};
+use core::sync::atomic::Ordering::{Acquire, Release};
 use core::time::Duration;
 
 use crate::tick::Reciprocal;
@@ -112,7 +112,7 @@ impl core::error::Error for CounterError {}
 ///
 /// # Progress
 ///
-/// Lock-free wherever the [`Word`] is: a call reads again only if another has published a later count meanwhile.
+/// Lock-free wherever the [`Word`] is: a call reads again only if another has published its count meanwhile.
 ///
 /// # Examples
 ///
@@ -186,12 +186,12 @@ impl<F: Fn() -> u32, W: Word> Clock for CounterClock<F, W> {
         loop {
             let count = self.counter.extend(last, (self.read)());
             // Release for whoever extends this count; Acquire for the count to extend next.
-            last = self.last.fetch_max(count, AcqRel);
-            if last <= count {
-                return self.counter.micros(count);
+            match self.last.compare_exchange(last, count, Release, Acquire) {
+                Ok(_) => return self.counter.micros(count),
+                // Others have published one. If this call was held up for so long that the counter came round, its
+                // own is of a turn before.
+                Err(theirs) => last = theirs,
             }
-            // Others have published later ones. If this call was held up for so long that the counter came round, its
-            // count is of a turn before.
         }
     }
 }

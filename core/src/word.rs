@@ -1,4 +1,4 @@
-//! The one door through which atomics enter: a 64-bit cell that can be loaded, compared and raised.
+//! The one door through which atomics enter: a 64-bit cell that can be loaded, and exchanged if it is as expected.
 //!
 //! All shared memory of this crate is made of such cells. Firmware runs the same source over a cell of
 //! its own, servers over a mapped file, and the model checker over atomics that explore every interleaving.
@@ -33,9 +33,6 @@ pub trait Word {
     ///
     /// The value seen, when it was not `current`; nothing is stored then.
     fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64>;
-
-    /// Raises the value to `floor` if it is below, and returns the value from before.
-    fn fetch_max(&self, floor: u64, order: Ordering) -> u64;
 }
 
 impl<W: Word + ?Sized> Word for &W {
@@ -47,11 +44,6 @@ impl<W: Word + ?Sized> Word for &W {
     #[inline]
     fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
         (**self).compare_exchange(current, new, success, failure)
-    }
-
-    #[inline]
-    fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
-        (**self).fetch_max(floor, order)
     }
 }
 
@@ -76,11 +68,6 @@ impl Word for core::sync::atomic::AtomicU64 {
     fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
         self.compare_exchange(current, new, success, failure)
     }
-
-    #[inline]
-    fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
-        self.fetch_max(floor, order)
-    }
 }
 
 #[cfg(feature = "portable-atomic")]
@@ -100,11 +87,6 @@ portable_atomic::cfg_has_atomic_64! {
             failure: Ordering,
         ) -> Result<u64, u64> {
             self.compare_exchange(current, new, success, failure)
-        }
-
-        #[inline]
-        fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
-            self.fetch_max(floor, order)
         }
     }
 }

@@ -54,10 +54,6 @@ impl Word for Busy {
         self.value.set(new);
         Ok(seen)
     }
-
-    fn fetch_max(&self, floor: u64, _: Ordering) -> u64 {
-        self.value.replace(self.value.get().max(floor))
-    }
 }
 
 #[test]

@@ -163,10 +163,6 @@ impl Word for Slow<'_> {
             _ => self.word.compare_exchange(current, new, success, failure),
         }
     }
-
-    fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
-        self.word.fetch_max(floor, order)
-    }
 }
 
 /// A caller is held up between the two steps of a jump, in either epoch. The next one, whose clock is behind or not,

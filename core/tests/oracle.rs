@@ -246,10 +246,6 @@ impl Word for Busy {
     fn compare_exchange(&self, _: u64, _: u64, _: Ordering, _: Ordering) -> Result<u64, u64> {
         Err(self.0)
     }
-
-    fn fetch_max(&self, _: u64, _: Ordering) -> u64 {
-        self.0
-    }
 }
 
 #[test]

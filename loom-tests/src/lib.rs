@@ -56,10 +56,6 @@ impl Word for LoomWord {
         // loom would let a loser spin for ever; a real one loses only because another has won.
         .inspect_err(|_| loom::thread::yield_now())
     }
-
-    fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
-        self.cell.fetch_max(floor, if self.flaw == Flaw::RelaxedWrite { Ordering::Relaxed } else { order })
-    }
 }
 
 /// The flaws of a bucket's two words.

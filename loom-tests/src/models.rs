@@ -109,10 +109,6 @@ impl Word for Dying {
         self.cell.set(new);
         Ok(seen)
     }
-
-    fn fetch_max(&self, _: u64, _: Ordering) -> u64 {
-        self.cell.get()
-    }
 }
 
 /// Somebody settled a full bucket and died before the horizon was advanced; two threads come, then one of them again.

@@ -1,45 +1,39 @@
 //! The limiter that processes share.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
-use tollgate_core::{Clock, GiveBack, MAX_ATTEMPTS, Permit, Quota, State, TryAcquireError, Word};
+use tollgate_core::{Clock, GiveBack, MAX_ATTEMPTS, Permit, Quota, TryAcquireError, Word};
 
-use crate::clock::{FileClock, Origin};
-use crate::error::FileError;
-use crate::file::{self, Identity};
-use crate::generations::{Bucket, Generation, Known, Unchanged};
-use crate::layout::{EPOCH, Flaw, PAUSE, first_generation, page};
+use crate::clock::FileClock;
+use crate::file::Identity;
+use crate::generations::{Bucket, Generation, Known};
+use crate::layout::PAUSE;
 use crate::mapping::Mapping;
-use crate::wait::{Refusal, retry_for};
+use crate::wait::retry_for;
 use crate::{AcquireError, Options};
-
-/// How often a file may vanish between two attempts to open or create it.
-const OPEN_ATTEMPTS: u32 = 100;
-
-/// How long a change of the quota waits for another one to end.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// How far a time stamp may be ahead of the clock, beside the time to fill that a debt can take.
-const AHEAD: Duration = Duration::from_secs(1);
 
 /// Makes a call on the bucket of the generation that is known, in line; if it has moved, on that of the latest.
 macro_rules! call {
-    ($limiter:ident, $bucket:ident => $call:expr) => {
-        match match $limiter.known_bucket() {
+    ($limiter:ident, $bucket:ident => $call:expr) => {{
+        let first = match $limiter.known_bucket() {
             Some($bucket) => $call,
             None => Err(TryAcquireError::Moved),
-        } {
+        };
+        match first {
             // More than the burst is refused unread: it may not be more than that of the latest.
             Err(TryAcquireError::Moved | TryAcquireError::ExceedsCapacity { .. }) => {
                 $limiter.call_the_latest(|$bucket| $call)
             }
             outcome => outcome.map_err(AcquireError::from),
         }
-    };
+    }};
 }
+
+mod opening;
+mod steering;
 
 /// A rate limit in a file, which all processes that open the file share: together they never exceed it.
 ///
@@ -88,150 +82,6 @@ pub struct SharedRateLimiter {
     options: Options,
 }
 
-/// Making and opening.
-impl SharedRateLimiter {
-    /// Creates the file at `path`, mode 0600, with a full bucket.
-    ///
-    /// # Errors
-    ///
-    /// [`FileError::AlreadyExists`] if anything has that name; [`FileError::Io`] if the folder is missing or not
-    /// writable, or the disk full.
-    pub fn create(path: impl AsRef<Path>, quota: Quota) -> Result<Self, FileError> {
-        Options::new().create(path, quota)
-    }
-
-    /// Opens the file at `path`; its quota is in it. If it may only be read, so may its level; nothing can be taken.
-    ///
-    /// After a restart of the machine, the bucket goes on with the level that it had.
-    ///
-    /// # Errors
-    ///
-    /// [`FileError::NotFound`] if there is none; an error of its own for everything that makes it unfit.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, FileError> {
-        Options::new().open(path)
-    }
-
-    /// Opens the file at `path`, or creates it if there is none. Of several processes that do, one creates it and the
-    /// others open the same.
-    ///
-    /// # Errors
-    ///
-    /// [`FileError::QuotaMismatch`] if it exists with another quota; else as for [`open`](Self::open) and
-    /// [`create`](Self::create).
-    pub fn open_or_create(path: impl AsRef<Path>, quota: Quota) -> Result<Self, FileError> {
-        Options::new().open_or_create(path, quota)
-    }
-
-    /// Opens the path again, with the same options: what to do when the file was [removed](AcquireError::Removed) and
-    /// made anew, or [replaced](AcquireError::Replaced).
-    ///
-    /// # Errors
-    ///
-    /// As for [`open`](Self::open).
-    pub fn reopen(&self) -> Result<Self, FileError> {
-        self.options.open(&self.path)
-    }
-
-    pub(crate) fn create_with(options: &Options, path: &Path, quota: Quota) -> Result<Self, FileError> {
-        file::check_mode(options.mode)?;
-        let origin = Origin::of_this_process()?;
-        let now = quota.moment(origin.clock_of_new().now_micros());
-        let words = State::new(&quota, quota.capacity(), now).to_words();
-        let file = file::create(path, &page(&quota, words, origin.first_epoch(), first_generation()), options.mode)?;
-        Self::attach(options, path, file, true, origin)
-    }
-
-    pub(crate) fn open_with(options: &Options, path: &Path) -> Result<Self, FileError> {
-        let origin = Origin::of_this_process()?;
-        let opened = file::open(path, &options.owners)?;
-        Self::attach(options, path, opened.file, opened.writable, origin)
-    }
-
-    pub(crate) fn open_or_create_with(options: &Options, path: &Path, quota: Quota) -> Result<Self, FileError> {
-        let mut attempts = OPEN_ATTEMPTS;
-        loop {
-            match Self::open_with(options, path) {
-                Ok(limiter) if limiter.quota() == quota => return Ok(limiter),
-                Ok(limiter) => {
-                    let found = limiter.quota();
-                    return Err(FileError::QuotaMismatch { path: path.to_owned(), found, expected: quota });
-                }
-                Err(FileError::NotFound { .. }) => {}
-                Err(error) => return Err(error),
-            }
-            attempts -= 1;
-            match Self::create_with(options, path, quota) {
-                // Somebody else was first; unless that was removed again, it can be opened.
-                Err(FileError::AlreadyExists { .. }) if attempts > 0 => {}
-                outcome => return outcome,
-            }
-        }
-    }
-
-    /// Maps a file whose header is right, and checks the rest.
-    fn attach(options: &Options, path: &Path, file: File, writable: bool, origin: Origin) -> Result<Self, FileError> {
-        let io = |doing, error| FileError::io(doing, path, error);
-        let identity = Identity::of(&file).map_err(|error| io("reading", error))?;
-        let page = Mapping::new(&file, writable, options.guard).map_err(|error| io("mapping", error))?;
-        let (generation, clock) = settle(&page, origin).map_err(|flaw| FileError::flaw(path, flaw))?;
-        Ok(Self {
-            page,
-            known: Known::new(generation),
-            clock: clock.fast(options.fast_clock),
-            _file: file,
-            identity,
-            // Absolute, so that it names the same file from whatever folder.
-            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-            options: options.clone(),
-        })
-    }
-}
-
-/// Finds the latest generation and the clock of a file, and checks that the one has to do with the other. After a
-/// restart of the machine, the file's time goes on from where it was.
-fn settle(page: &Mapping, origin: Origin) -> Result<(Generation, FileClock), Flaw> {
-    let epoch = page.cell(EPOCH);
-    for _ in 0..MAX_ATTEMPTS {
-        let seen = epoch.load(Acquire);
-        let generation = Generation::latest(page)?;
-        let quota = generation.quota;
-        // The words are read without a clock.
-        let bucket = generation.bucket(page, origin.clock_of_new());
-        let state = match bucket.state() {
-            Ok(state) => state,
-            Err(TryAcquireError::Uninitialized) => return Err(Flaw::Content("its state was erased".to_owned())),
-            Err(_) => continue,
-        };
-        let (tokens, stamp) = (state.tokens(), state.credited_until(&quota));
-        if tokens > quota.capacity() {
-            return Err(Flaw::Content(format!("it holds {tokens} tokens, and its burst is {}", quota.capacity())));
-        }
-        let Some(clock) = origin.clock(seen) else {
-            let next = origin.epoch_after(stamp);
-            // Who may only read goes by the same time, without writing it down.
-            if epoch.compare_exchange(seen, next, AcqRel, Relaxed).is_err() && !page.is_writable() {
-                let clock = origin.clock(next).unwrap_or(origin.clock_of_new());
-                return Ok((generation, clock));
-            }
-            continue;
-        };
-        let fill = bucket_fill_micros(&quota).saturating_add(AHEAD.as_micros());
-        let ahead = u128::from(stamp.saturating_sub(clock.now_micros()));
-        if ahead > fill {
-            return Err(Flaw::Content(format!("its time stamp is {} µs in the future", ahead)));
-        }
-        return Ok((generation, clock));
-    }
-    Err(Flaw::Content("it is changed all the time".to_owned()))
-}
-
-/// How long an empty bucket takes to fill, at most.
-fn bucket_fill_micros(quota: &Quota) -> u128 {
-    let nanos = quota.period().as_nanos().saturating_mul(quota.capacity().into());
-    // A quota has at least one token in its period.
-    nanos.checked_div(quota.tokens().into()).unwrap_or(nanos) / 1000 + 1
-}
-
 /// Taking and giving back.
 impl SharedRateLimiter {
     /// Takes `n` tokens and returns how many remain, or takes nothing. Never waits.
@@ -257,7 +107,7 @@ impl SharedRateLimiter {
     #[inline(always)]
     pub fn try_acquire_at(&self, now: u64, n: u32) -> Result<u32, AcquireError> {
         self.check_writable()?;
-        self.check_pause(now)?;
+        self.check_pause(now, n)?;
         // The first attempt in line, on a bucket that need not be anywhere in memory.
         let first = match self.known_bucket() {
             Some(bucket) => bucket.try_acquire_once_at(now, n),
@@ -328,7 +178,7 @@ impl SharedRateLimiter {
     pub fn acquire_up_to(&self, n: u32) -> Result<u32, AcquireError> {
         let now = self.now_micros();
         self.check_writable()?;
-        self.check_pause(now)?;
+        self.check_pause(now, n.min(1))?;
         call!(self, bucket => bucket.acquire_up_to_at(now, n))
     }
 
@@ -470,7 +320,8 @@ impl SharedRateLimiter {
     /// As for [`retry_after`](Self::retry_after).
     pub fn retry_after_at(&self, now: u64, n: u32) -> Result<Duration, AcquireError> {
         let wait = call!(self, bucket => bucket.retry_after_at(now, n))?;
-        Ok(wait.max(self.pause_left(now)))
+        // No tokens are never refused.
+        Ok(if n == 0 { wait } else { wait.max(self.pause_left(now)) })
     }
 
     /// Returns the quota that is in force.
@@ -522,142 +373,11 @@ impl SharedRateLimiter {
     }
 }
 
-/// Steering.
-impl SharedRateLimiter {
-    /// Sets another quota, which every process goes by at its next call. The level stays, but for what the new burst
-    /// does not hold, and tokens accrue at the old rate until now.
-    ///
-    /// A process that is killed here has set it or not. Two that do this at the same time take turns.
-    ///
-    /// # Errors
-    ///
-    /// [`FileError::ReadOnly`]; [`FileError::Gone`] if the file was removed or replaced; [`FileError::Busy`] if
-    /// another process has been at it for five seconds, or holds a lock (flock(2)) on the file;
-    /// [`FileError::NotALimiter`] if the file is damaged. Nothing was changed.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use tollgate::{Quota, SharedRateLimiter};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("limit");
-    /// let limiter = SharedRateLimiter::create(&path, Quota::per_hour(10)?)?;
-    /// let other = SharedRateLimiter::open(&path)?;
-    /// limiter.try_acquire(3)?;
-    /// limiter.set_quota(Quota::per_hour(1000)?)?;
-    /// assert_eq!(other.try_acquire(1)?, 6); // the level stays
-    /// assert_eq!(other.quota(), Quota::per_hour(1000)?);
-    /// assert!(other.try_acquire(7).is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn set_quota(&self, quota: Quota) -> Result<(), FileError> {
-        let path = || self.path.clone();
-        if self.is_read_only() {
-            return Err(FileError::ReadOnly { path: path() });
-        }
-        // A lock is held by an opening of the file, not by a process: this one has its own.
-        let file = file::open_again(&self.path, &self.identity)?;
-        retry_for(PATIENCE, || file.try_lock()).map_err(|error| match error {
-            TryLockError::WouldBlock => FileError::Busy { path: path() },
-            TryLockError::Error(error) => FileError::io("locking", &self.path, error),
-        })?;
-        match retry_for(PATIENCE, || Generation::succeed(&self.page, self.clock, quota)) {
-            Ok(generation) => {
-                self.known.learn(generation);
-                Ok(())
-            }
-            Err(Unchanged::Flaw(flaw)) => Err(FileError::flaw(&self.path, flaw)),
-            Err(Unchanged::Refused(TryAcquireError::Contended)) => Err(FileError::Busy { path: path() }),
-            Err(Unchanged::Refused(_)) => {
-                Err(FileError::flaw(&self.path, Flaw::Content("its state was erased".to_owned())))
-            }
-        }
-    }
-
-    /// Makes all processes refuse, or wait, for at least `wait` from now: for example when a server says 429 with
-    /// Retry-After to one of them. Tokens accrue meanwhile. It never shortens a longer pause;
-    /// [`resume`](Self::resume) ends one.
-    ///
-    /// # Errors
-    ///
-    /// [`ReadOnly`](AcquireError::ReadOnly), and [`Damaged`](AcquireError::Damaged). Nothing was changed.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tollgate::{AcquireError, Quota, SharedRateLimiter};
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("limit");
-    /// let limiter = SharedRateLimiter::create(&path, Quota::per_second(10)?)?;
-    /// limiter.pause_for(Duration::from_secs(30))?;
-    /// limiter.pause_for(Duration::from_secs(1))?;
-    /// assert!(matches!(limiter.try_acquire(1), Err(AcquireError::Paused { .. })));
-    /// assert!(limiter.paused() > Duration::from_secs(20));
-    /// limiter.resume()?;
-    /// assert_eq!(limiter.try_acquire(1)?, 9);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn pause_for(&self, wait: Duration) -> Result<(), AcquireError> {
-        self.check_writable()?;
-        call!(self, bucket => bucket.state())?;
-        let micros = u64::try_from(wait.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
-        self.page.cell(PAUSE).fetch_max(self.now_micros().saturating_add(micros), Release);
-        Ok(())
-    }
-
-    /// Pauses as [`pause_for`](Self::pause_for) does, until the system's clock shows `time`: by that clock as it is
-    /// now.
-    ///
-    /// # Errors
-    ///
-    /// As for [`pause_for`](Self::pause_for).
-    pub fn pause_until(&self, time: SystemTime) -> Result<(), AcquireError> {
-        #[allow(clippy::disallowed_methods, reason = "the time asked for is the system clock's")]
-        let now = SystemTime::now();
-        self.pause_for(time.duration_since(now).unwrap_or_default())
-    }
-
-    /// Ends a pause.
-    ///
-    /// # Errors
-    ///
-    /// As for [`pause_for`](Self::pause_for).
-    pub fn resume(&self) -> Result<(), AcquireError> {
-        self.check_writable()?;
-        call!(self, bucket => bucket.state())?;
-        self.page.cell(PAUSE).store(0);
-        Ok(())
-    }
-
-    /// Returns how long a pause still lasts: zero if there is none.
-    #[must_use]
-    pub fn paused(&self) -> Duration {
-        self.pause_left(self.now_micros())
-    }
-}
-
 /// What can't be given back, because the file is damaged or changed all the time, is forfeited: the limit is only
 /// stricter then.
 impl GiveBack for SharedRateLimiter {
     fn give_back(&self, n: u64) {
         let _ = self.refund(u32::try_from(n).unwrap_or(u32::MAX));
-    }
-}
-
-/// Another setter is at it: it takes no longer than this, unless it has been stopped.
-impl Refusal for TryLockError {
-    fn retry_after(&self) -> Option<Duration> {
-        matches!(self, Self::WouldBlock).then_some(Duration::from_millis(5))
-    }
-}
-
-/// Others took from the bucket at each attempt.
-impl Refusal for Unchanged {
-    fn retry_after(&self) -> Option<Duration> {
-        matches!(self, Self::Refused(TryAcquireError::Contended)).then_some(Duration::ZERO)
     }
 }
 
@@ -690,18 +410,16 @@ impl SharedRateLimiter {
     }
 
     #[inline]
-    fn check_pause(&self, now: u64) -> Result<(), AcquireError> {
-        if self.page.cell(PAUSE).load(Relaxed) > now { Err(self.paused_at(now)) } else { Ok(()) }
+    fn check_pause(&self, now: u64, n: u32) -> Result<(), AcquireError> {
+        if self.page.cell(PAUSE).load(Relaxed) > now { self.paused_at(now, n) } else { Ok(()) }
     }
 
-    /// Says that the limit is paused, if that is what it is.
+    /// Refuses tokens while the limit is paused, unless something else is in their way for ever: more than the burst,
+    /// or what somebody has written over the whole file.
     #[cold]
-    fn paused_at(&self, now: u64) -> AcquireError {
-        // Not what somebody has written over the whole file.
-        match self.call_the_latest(|bucket| bucket.state()) {
-            Err(AcquireError::Damaged) => AcquireError::Damaged,
-            _ => AcquireError::Paused { retry_after: self.pause_left(now) },
-        }
+    fn paused_at(&self, now: u64, n: u32) -> Result<(), AcquireError> {
+        let retry_after = self.retry_after_at(now, n)?;
+        if n == 0 { Ok(()) } else { Err(AcquireError::Paused { retry_after }) }
     }
 
     fn pause_left(&self, now: u64) -> Duration {
@@ -713,8 +431,13 @@ impl SharedRateLimiter {
 mod tests {
     use tempfile::TempDir;
     use tollgate_conformance::{Outcome, Subject, cases, check};
+    use tollgate_core::State;
 
     use super::*;
+    use crate::clock::Origin;
+    use crate::error::FileError;
+    use crate::file;
+    use crate::layout::page;
 
     /// The bucket in a file, with the case's time for the clock.
     struct Mapped {

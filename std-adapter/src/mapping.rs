@@ -97,14 +97,16 @@ impl Word for Cell<'_> {
     fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
         if self.writable { self.cell.compare_exchange(current, new, success, failure) } else { Err(self.load(failure)) }
     }
-
-    #[inline]
-    fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
-        if self.writable { self.cell.fetch_max(floor, order) } else { self.load(Relaxed) }
-    }
 }
 
 impl Cell<'_> {
+    /// Raises the value to `floor` if it is below, with Release; does nothing where the mapping is for reading alone.
+    pub(crate) fn raise(&self, floor: u64) {
+        if self.writable {
+            self.cell.fetch_max(floor, Ordering::Release);
+        }
+    }
+
     /// Stores a value, with Release; does nothing where the mapping is for reading alone.
     pub(crate) fn store(&self, value: u64) {
         if self.writable {
@@ -137,10 +139,5 @@ impl Word for BucketWord<'_> {
     #[inline]
     fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
         self.cell.compare_exchange(current, new, success, failure)
-    }
-
-    #[inline]
-    fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
-        self.cell.fetch_max(floor, order)
     }
 }

@@ -22,9 +22,4 @@ impl Word for Counted<'_> {
         self.writes.set(self.writes.get() + 1);
         self.word.compare_exchange(current, new, success, failure)
     }
-
-    fn fetch_max(&self, floor: u64, order: Ordering) -> u64 {
-        self.writes.set(self.writes.get() + 1);
-        self.word.fetch_max(floor, order)
-    }
 }

@@ -3,46 +3,26 @@
 #![no_std]
 #![no_main]
 
+#[path = "../../plain.rs"]
+mod plain;
+
 use core::cell::Cell;
 use core::hint::black_box;
 use core::panic::PanicInfo;
-use core::sync::atomic::Ordering;
 use core::time::Duration;
 
 use cortex_m::peripheral::SYST;
 use cortex_m::peripheral::syst::SystClkSource;
 use cortex_m_rt::entry;
 use cortex_m_semihosting::{debug, hprintln};
-use tollgate_core::{AtomicTokenBucket, CompactTokenBucket, NoClock, Quota, State, TokenBucket, Word, Words, quota};
+use plain::Plain;
+use tollgate_core::{AtomicTokenBucket, CompactTokenBucket, NoClock, Quota, State, TokenBucket, Words, quota};
 
 const PLENTY: Quota = quota!(Quota::per_second(1_000_000), burst 1_000_000_000);
 const NOTHING: Quota = quota!(Quota::per_day(1));
 const CALLS: u64 = 1000;
 /// The timer runs at 12.5 MHz, and an instruction takes a nanosecond.
 const INSTRUCTIONS_PER_TICK: u64 = 80;
-
-/// A cell that nobody shares, so that what is counted is the bucket and not the masking of interrupts.
-struct Plain(Cell<u64>);
-
-impl Word for Plain {
-    fn load(&self, _: Ordering) -> u64 {
-        self.0.get()
-    }
-
-    fn compare_exchange(&self, current: u64, new: u64, _: Ordering, _: Ordering) -> Result<u64, u64> {
-        let seen = self.0.get();
-        if seen == current {
-            self.0.set(new);
-            Ok(seen)
-        } else {
-            Err(seen)
-        }
-    }
-
-    fn fetch_max(&self, floor: u64, _: Ordering) -> u64 {
-        self.0.replace(self.0.get().max(floor))
-    }
-}
 
 #[entry]
 fn main() -> ! {

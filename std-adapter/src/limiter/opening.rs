@@ -1,0 +1,166 @@
+//! How a limiter comes to its file.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::time::Duration;
+
+use tollgate_core::{Clock, MAX_ATTEMPTS, Quota, State, TryAcquireError, Word};
+
+use super::SharedRateLimiter;
+use crate::Options;
+use crate::clock::{FileClock, Origin};
+use crate::error::FileError;
+use crate::file::{self, Identity};
+use crate::generations::{Generation, Known};
+use crate::layout::{EPOCH, Flaw, first_generation, page};
+use crate::mapping::Mapping;
+
+/// How often a file may vanish between two attempts to open or create it.
+const OPEN_ATTEMPTS: u32 = 100;
+
+/// How far a time stamp may be ahead of the clock, beside the time to fill that a debt can take.
+const AHEAD: Duration = Duration::from_secs(1);
+
+impl SharedRateLimiter {
+    /// Creates the file at `path`, mode 0600, with a full bucket.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::AlreadyExists`] if anything has that name; [`FileError::Io`] if the folder is missing or not
+    /// writable, or the disk full.
+    pub fn create(path: impl AsRef<Path>, quota: Quota) -> Result<Self, FileError> {
+        Options::new().create(path, quota)
+    }
+
+    /// Opens the file at `path`; its quota is in it. If it may only be read, so may its level; nothing can be taken.
+    ///
+    /// After a restart of the machine, the bucket goes on with the level that it had.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::NotFound`] if there is none; an error of its own for everything that makes it unfit.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, FileError> {
+        Options::new().open(path)
+    }
+
+    /// Opens the file at `path`, or creates it if there is none. Of several processes that do, one creates it and the
+    /// others open the same.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::QuotaMismatch`] if it exists with another quota; else as for [`open`](Self::open) and
+    /// [`create`](Self::create).
+    pub fn open_or_create(path: impl AsRef<Path>, quota: Quota) -> Result<Self, FileError> {
+        Options::new().open_or_create(path, quota)
+    }
+
+    /// Opens the path again, with the same options: what to do when the file was [removed](AcquireError::Removed) and
+    /// made anew, or [replaced](AcquireError::Replaced).
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn reopen(&self) -> Result<Self, FileError> {
+        self.options.open(&self.path)
+    }
+
+    pub(crate) fn create_with(options: &Options, path: &Path, quota: Quota) -> Result<Self, FileError> {
+        file::check_mode(options.mode)?;
+        let origin = Origin::of_this_process()?;
+        let now = quota.moment(origin.clock_of_new().now_micros());
+        let words = State::new(&quota, quota.capacity(), now).to_words();
+        let file = file::create(path, &page(&quota, words, origin.first_epoch(), first_generation()), options.mode)?;
+        Self::attach(options, path, file, true, origin)
+    }
+
+    pub(crate) fn open_with(options: &Options, path: &Path) -> Result<Self, FileError> {
+        let origin = Origin::of_this_process()?;
+        let opened = file::open(path, &options.owners)?;
+        Self::attach(options, path, opened.file, opened.writable, origin)
+    }
+
+    pub(crate) fn open_or_create_with(options: &Options, path: &Path, quota: Quota) -> Result<Self, FileError> {
+        let mut attempts = OPEN_ATTEMPTS;
+        loop {
+            match Self::open_with(options, path) {
+                Ok(limiter) if limiter.quota() == quota => return Ok(limiter),
+                Ok(limiter) => {
+                    let found = limiter.quota();
+                    return Err(FileError::QuotaMismatch { path: path.to_owned(), found, expected: quota });
+                }
+                Err(FileError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            attempts -= 1;
+            match Self::create_with(options, path, quota) {
+                // Somebody else was first; unless that was removed again, it can be opened.
+                Err(FileError::AlreadyExists { .. }) if attempts > 0 => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Maps a file whose header is right, and checks the rest.
+    fn attach(options: &Options, path: &Path, file: File, writable: bool, origin: Origin) -> Result<Self, FileError> {
+        let io = |doing, error| FileError::io(doing, path, error);
+        let identity = Identity::of(&file).map_err(|error| io("reading", error))?;
+        let page = Mapping::new(&file, writable, options.guard).map_err(|error| io("mapping", error))?;
+        let (generation, clock) = settle(&page, origin).map_err(|flaw| FileError::flaw(path, flaw))?;
+        Ok(Self {
+            page,
+            known: Known::new(generation),
+            clock: clock.fast(options.fast_clock),
+            _file: file,
+            identity,
+            // Absolute, so that it names the same file from whatever folder.
+            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+            options: options.clone(),
+        })
+    }
+}
+
+/// Finds the latest generation and the clock of a file, and checks that the one has to do with the other. After a
+/// restart of the machine, the file's time goes on from where it was.
+fn settle(page: &Mapping, origin: Origin) -> Result<(Generation, FileClock), Flaw> {
+    let epoch = page.cell(EPOCH);
+    for _ in 0..MAX_ATTEMPTS {
+        let seen = epoch.load(Acquire);
+        let generation = Generation::latest(page)?;
+        let quota = generation.quota;
+        // The words are read without a clock.
+        let bucket = generation.bucket(page, origin.clock_of_new());
+        let state = match bucket.state() {
+            Ok(state) => state,
+            Err(TryAcquireError::Uninitialized) => return Err(Flaw::Content("its state was erased".to_owned())),
+            Err(_) => continue,
+        };
+        let (tokens, stamp) = (state.tokens(), state.credited_until(&quota));
+        if tokens > quota.capacity() {
+            return Err(Flaw::Content(format!("it holds {tokens} tokens, and its burst is {}", quota.capacity())));
+        }
+        let Some(clock) = origin.clock(seen) else {
+            let next = origin.epoch_after(stamp);
+            // Who may only read goes by the same time, without writing it down.
+            if epoch.compare_exchange(seen, next, AcqRel, Relaxed).is_err() && !page.is_writable() {
+                let clock = origin.clock(next).unwrap_or(origin.clock_of_new());
+                return Ok((generation, clock));
+            }
+            continue;
+        };
+        let fill = bucket_fill_micros(&quota).saturating_add(AHEAD.as_micros());
+        let ahead = u128::from(stamp.saturating_sub(clock.now_micros()));
+        if ahead > fill {
+            return Err(Flaw::Content(format!("its time stamp is {} µs in the future", ahead)));
+        }
+        return Ok((generation, clock));
+    }
+    Err(Flaw::Content("it is changed all the time".to_owned()))
+}
+
+/// How long an empty bucket takes to fill, at most.
+fn bucket_fill_micros(quota: &Quota) -> u128 {
+    let nanos = quota.period().as_nanos().saturating_mul(quota.capacity().into());
+    // A quota has at least one token in its period.
+    nanos.checked_div(quota.tokens().into()).unwrap_or(nanos) / 1000 + 1
+}
