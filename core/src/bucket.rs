@@ -140,14 +140,17 @@ impl<C, W: Word> TokenBucket<C, Words<W>> {
         }
     }
 
-    /// Makes one attempt at what [`try_acquire_at`](Self::try_acquire_at) does, in a bounded number of steps.
-    ///
-    /// [`Contended`](TryAcquireError::Contended) means that another call was faster, or that the bucket was idle for
-    /// long, which only the whole call puts right: go on with that.
+    /// Makes one attempt at what [`try_acquire_at`](Self::try_acquire_at) does: takes `n` tokens at the time `now`, in
+    /// microseconds, and returns how many remain.
     ///
     /// # Errors
     ///
-    /// As for [`try_acquire`](Self::try_acquire).
+    /// [`Contended`](TryAcquireError::Contended) means that another call was faster, or that the bucket was idle for
+    /// long, which only the whole call puts right: go on with that. Else as for [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Progress
+    ///
+    /// Wait-free wherever the word is: no loop, at most three loads and one exchange.
     ///
     /// # Examples
     ///
@@ -388,7 +391,6 @@ impl<C: Clock, M: Memory> TokenBucket<C, M> {
     }
 
     /// Returns the shortest wait after which [`try_acquire(n)`](Self::try_acquire) can succeed: zero if it can now.
-    ///
     ///
     /// # Errors
     ///
