@@ -17,8 +17,8 @@ use crate::error::FileError;
 use crate::layout::{LENGTH, Page, check_header};
 use crate::system;
 
-/// How the names of unfinished files begin, where they need names.
-const LITTER: &str = ".tollgate-";
+/// How the names of unfinished files begin and end, where they need names: as nobody else's do.
+const LITTER: [&str; 2] = [".tollgate-", ".unfinished"];
 /// How old an unfinished file must be to be a dead creator's: nobody takes as long.
 const DEAD: Duration = Duration::from_secs(60);
 
@@ -26,6 +26,7 @@ const DEAD: Duration = Duration::from_secs(60);
 pub(crate) fn create(path: &Path, page: &Page, mode: u32) -> Result<File, FileError> {
     match system::open_unnamed(folder(path)) {
         Ok(Some(file)) => {
+            check_local(path, &file)?;
             fill(&file, page, mode).map_err(|error| failed(path, error))?;
             system::link(&file, path).map_err(|error| failed(path, error))?;
             Ok(file)
@@ -38,8 +39,10 @@ pub(crate) fn create(path: &Path, page: &Page, mode: u32) -> Result<File, FileEr
 /// Builds the file under a random name first, and removes what dead creators have left.
 fn create_named(path: &Path, page: &Page, mode: u32) -> Result<File, FileError> {
     remove_litter(folder(path));
-    let named =
-        tempfile::Builder::new().prefix(LITTER).tempfile_in(folder(path)).map_err(|error| failed(path, error))?;
+    let [prefix, suffix] = LITTER;
+    let named = tempfile::Builder::new().prefix(prefix).suffix(suffix).tempfile_in(folder(path));
+    let named = named.map_err(|error| failed(path, error))?;
+    check_local(path, named.as_file())?;
     fill(named.as_file(), page, mode).map_err(|error| failed(path, error))?;
     named.persist_noclobber(path).map_err(|error| failed(path, error.error))
 }
@@ -47,11 +50,13 @@ fn create_named(path: &Path, page: &Page, mode: u32) -> Result<File, FileError> 
 /// Removes unfinished files of dead creators. What can't be removed, by whatever cause, stays.
 fn remove_litter(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let [prefix, suffix] = LITTER;
     for entry in entries.flatten() {
-        let named = entry.file_name().to_string_lossy().starts_with(LITTER);
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
         #[allow(clippy::disallowed_methods, reason = "files' times are the system clock's")]
         let age = || SystemTime::now().duration_since(entry.metadata().ok()?.modified().ok()?).ok();
-        if named && age().is_some_and(|age| age > DEAD) {
+        if name.starts_with(prefix) && name.ends_with(suffix) && age().is_some_and(|age| age > DEAD) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -65,6 +70,14 @@ fn fill(mut file: &File, page: &Page, mode: u32) -> io::Result<()> {
     system::set_mode(file, mode)?;
     // So that a power cut does not leave the name without the content.
     file.sync_all()
+}
+
+/// Refuses file systems that machines share: atomics don't cross machines.
+fn check_local(path: &Path, file: &File) -> Result<(), FileError> {
+    match system::remote(file) {
+        Some(kind) => Err(FileError::Remote { path: path.to_owned(), kind }),
+        None => Ok(()),
+    }
 }
 
 fn failed(path: &Path, error: io::Error) -> FileError {
@@ -113,9 +126,7 @@ pub(crate) fn open(path: &Path, owners: &[u32]) -> Result<Opened, FileError> {
     if usize::try_from(metadata.len()) != Ok(LENGTH) {
         return Err(not_a_limiter(format!("it has {} bytes, not {LENGTH}", metadata.len())));
     }
-    if let Some(kind) = system::remote(&file) {
-        return Err(FileError::Remote { path: path.to_owned(), kind });
-    }
+    check_local(path, &file)?;
     let mut page = [0; LENGTH];
     file.read_exact(&mut page).map_err(|error| match error.kind() {
         // As the kernel's own files do, under /sys.
@@ -236,14 +247,15 @@ mod tests {
             #[allow(clippy::disallowed_methods, reason = "files' times are the system clock's")]
             file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
         };
-        age(".tollgate-dead", 100);
-        age(".tollgate-alive", 10);
+        age(".tollgate-dead.unfinished", 100);
+        age(".tollgate-alive.unfinished", 10);
         age("mine", 1000);
+        age(".tollgate-settings", 1000);
         create_named(&folder.path().join("limit"), &[7; LENGTH], 0o600).unwrap();
         let mut names: Vec<_> =
             std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
-        assert_eq!(names, [".tollgate-alive", "limit", "mine"]);
+        assert_eq!(names, [".tollgate-alive.unfinished", ".tollgate-settings", "limit", "mine"]);
     }
 
     #[test]
