@@ -24,9 +24,8 @@ pub enum TryAcquireError {
         retry_after: RetryAfter,
     },
     /// More was asked for than the bucket can ever hold: ask for less, or raise the burst.
-    #[non_exhaustive]
     ExceedsCapacity {
-        /// The tokens asked for.
+        /// The tokens asked for, or `u32::MAX` if that is fewer.
         requested: u32,
         /// The most that the bucket holds.
         capacity: u32,

@@ -13,7 +13,7 @@ pub enum AcquireError {
     /// Somebody has paused the limit: wait, it says how long.
     #[non_exhaustive]
     Paused {
-        /// How long to wait.
+        /// How long to wait: for the end of the pause, and for the tokens.
         retry_after: Duration,
     },
     /// The file may only be read: get permission to write.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tollgate_core::TryAcquireError;
+
 use crate::wait::retry_for;
 use crate::{AcquireError, SharedRateLimiter};
 
@@ -62,7 +64,7 @@ impl std::error::Error for NotAll {}
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn try_acquire_all(limits: &[(&SharedRateLimiter, u32)]) -> Result<(), NotAll> {
-    let costs: Vec<u32> = (0..limits.len()).map(|index| cost(limits, index)).collect();
+    let costs: Vec<u32> = (0..limits.len()).map(|index| cost(limits, index)).collect::<Result<_, _>>()?;
     for (index, ((limiter, _), cost)) in limits.iter().zip(&costs).enumerate() {
         if let Err(error) = limiter.try_acquire(*cost) {
             for ((taken, _), cost) in limits.iter().zip(&costs).take(index) {
@@ -89,19 +91,26 @@ pub fn acquire_all_timeout(limits: &[(&SharedRateLimiter, u32)], timeout: Durati
 }
 
 /// What to take of a limit: all that is asked of its file where it is named first, and nothing after that.
-fn cost(limits: &[(&SharedRateLimiter, u32)], index: usize) -> u32 {
+fn cost(limits: &[(&SharedRateLimiter, u32)], index: usize) -> Result<u32, NotAll> {
     let same = |at: &usize| {
         let file = |at: usize| limits.get(at).map(|(limiter, _)| limiter.identity());
         file(*at) == file(index)
     };
     if (0..index).any(|at| same(&at)) {
-        return 0;
+        return Ok(0);
     }
     let asked = (index..limits.len()).filter(same).filter_map(|at| limits.get(at));
-    asked.fold(0, |sum: u32, (_, n)| sum.saturating_add(*n))
+    asked.clone().try_fold(0, |sum: u32, (_, n)| sum.checked_add(*n)).ok_or_else(|| {
+        let capacity = asked.map(|(limiter, _)| limiter.quota().capacity()).next().unwrap_or_default();
+        let never = TryAcquireError::ExceedsCapacity { requested: u32::MAX, capacity };
+        NotAll { index, error: AcquireError::Refused(never), retry_after: None }
+    })
 }
 
 fn wait(limiter: &SharedRateLimiter, n: u32) -> Option<Duration> {
+    if limiter.is_read_only() {
+        return None;
+    }
     match limiter.retry_after(n) {
         Ok(wait) => Some(wait),
         Err(error) => error.retry_after(),
