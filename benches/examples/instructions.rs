@@ -7,6 +7,7 @@
 use std::hint::black_box;
 
 use tollgate::{FastClock, SharedRateLimiter};
+use tollgate_benches::warm_up_the_fast_clock;
 use tollgate_core::{AtomicTokenBucket, CompactTokenBucket, NoClock, Quota, TokenBucket, quota};
 
 const PLENTY: Quota = quota!(Quota::per_second(1_000_000), burst 1_000_000_000);
@@ -55,12 +56,11 @@ fn main() {
     }
 }
 
-/// Makes calls on a bucket by the fast clock, which needs some milliseconds, and two readings, to be one.
+/// Makes calls on a bucket by the fast clock.
 fn fast(quota: Quota, calls: impl Fn(&TokenBucket<FastClock>)) {
     let bucket = TokenBucket::with_clock(quota, FastClock);
     bucket.try_acquire(1).unwrap();
-    std::thread::sleep(core::time::Duration::from_millis(30));
-    let _ = bucket.try_acquire(1);
+    warm_up_the_fast_clock();
     calls(&bucket);
 }
 

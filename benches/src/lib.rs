@@ -1,7 +1,9 @@
 //! What the benchmarks compare with, and a place where the code of the top README is tested.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use tollgate::FastClock;
 use tollgate_core::{Clock, Quota, State};
 
 /// The same arithmetic as the bucket's behind a lock, which is what most programs have.
@@ -35,6 +37,13 @@ impl<C: Clock> LockedBucket<C> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.refill(&self.quota, self.quota.moment(self.clock.now_micros())).tokens()
     }
+}
+
+/// Lets this process's [`FastClock`] learn the counter's speed: it takes two readings, 20 ms or more apart.
+pub fn warm_up_the_fast_clock() {
+    let _ = FastClock.now_micros();
+    std::thread::sleep(Duration::from_millis(30));
+    let _ = FastClock.now_micros();
 }
 
 /// The README's code.

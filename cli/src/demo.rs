@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tollgate::{Clock, MachineClock, Options, Quota, SharedRateLimiter};
+use tollgate::{Clock, FastClock, MachineClock, Options, Quota, SharedRateLimiter};
 
 use crate::args::Hammer;
 use crate::exit::Failure;
@@ -15,8 +15,6 @@ use crate::exit::Failure;
 const REPORT_MICROS: u64 = 100_000;
 /// How many calls a worker makes between two looks at the clock.
 const CALLS: u32 = 256;
-/// How far [`FastClock`](tollgate::FastClock) may be off, in microseconds.
-const FAST_CLOCK_ERROR: u64 = 50;
 
 /// What a worker has counted so far. Travels as a line of four numbers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -194,23 +192,25 @@ pub(crate) fn demo(demo: &Hammer) -> Result<ExitCode, Failure> {
         say(format!("process {number:>3} {}", words(&count, count.last.saturating_sub(count.first))))?;
         sum = sum.add(count);
     }
-    let window = sum.last.saturating_sub(sum.first);
+    let micros = sum.last.saturating_sub(sum.first);
+    let window = Duration::from_micros(micros);
     // The first reading may have been early by what a clock is off by, and the last one late.
-    let bound = bound(&quota, window + if demo.fast_clock { 2 * FAST_CLOCK_ERROR } else { 0 });
-    say(format!("together    {}", words(&sum, window)))?;
+    let error = if demo.fast_clock { 2 * FastClock::MAX_ERROR } else { Duration::ZERO };
+    let bound = bound(&quota, window + error);
+    say(format!("together    {}", words(&sum, micros)))?;
     let within = u128::from(sum.granted) <= bound;
     say(format!(
         "granted {} of at most {bound} (burst + rate × {:?}): {}",
         sum.granted,
-        Duration::from_micros(window),
+        window,
         if within { closeness(sum.granted, bound) } else { "TOO MANY".to_owned() },
     ))?;
     Ok(if within { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The most that may be granted in a window: capacity + rate × (window + one reading of the clock), rounded down.
-fn bound(quota: &Quota, window: u64) -> u128 {
-    let nanos = (u128::from(window) + 1) * 1000;
+fn bound(quota: &Quota, window: Duration) -> u128 {
+    let nanos = window.as_nanos() + 1000;
     u128::from(quota.capacity()) + u128::from(quota.tokens()) * nanos / quota.period().as_nanos()
 }
 

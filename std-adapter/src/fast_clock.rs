@@ -17,6 +17,7 @@
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+use std::time::Duration;
 
 use tollgate_core::Clock;
 
@@ -65,11 +66,17 @@ fn fine_of_nanos(nanos: u64) -> Fine {
 ///
 /// let before = MachineClock.now_micros();
 /// let now = FastClock.now_micros();
-/// assert!(now + 50 >= before);
-/// assert!(now <= MachineClock.now_micros() + 50);
+/// let error = FastClock::MAX_ERROR.as_micros() as u64;
+/// assert!(now + error >= before);
+/// assert!(now <= MachineClock.now_micros() + error);
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FastClock;
+
+impl FastClock {
+    /// The most that a reading is off by, either way.
+    pub const MAX_ERROR: Duration = Duration::from_micros(50);
+}
 
 impl Clock for FastClock {
     #[inline]
@@ -277,8 +284,8 @@ fn read_both() -> (u64, u64, Fine) {
     (0..5).map(attempt).min().unwrap_or_default()
 }
 
-/// Whether the kernel keeps its own time by the counter. Looked up once, or by several at once, and without a lock that
-/// a child could be forked under.
+/// Whether the kernel keeps its own time by the counter. Looked up once, or by several at once, and without a lock
+/// that a child could be forked under.
 fn usable() -> bool {
     /// Not looked up yet.
     const UNKNOWN: u32 = 2;

@@ -7,6 +7,7 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use tollgate::Options;
+use tollgate_benches::warm_up_the_fast_clock;
 use tollgate_core::Quota;
 
 use crate::limiters::{ENTRIES, FAST, FILE, GOVERNOR, Leased, Limiter, MUTEX, PARKING_LOT};
@@ -70,7 +71,7 @@ pub fn measure(rounds: usize) -> Vec<Contention> {
         }
         subjects.push((false, (name, clock, subject)));
     }
-    std::thread::sleep(Duration::from_millis(100));
+    warm_up_the_fast_clock();
 
     let mut samples = vec![WORKERS.map(|_| vec![]); subjects.len()];
     for _ in 0..=rounds {
@@ -165,9 +166,7 @@ pub fn worker(path: &Path, fast: bool) {
         }
     }
     let limiter = Opened(Options::new().fast_clock(fast).open(path).expect("the parent has made it"));
-    // The fast clock needs some milliseconds to be one.
-    limiter.takes(1);
-    std::thread::sleep(Duration::from_millis(50));
+    warm_up_the_fast_clock();
     limiter.takes(1000);
     println!("ready");
     std::io::stdout().flush().expect("a pipe");

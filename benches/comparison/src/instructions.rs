@@ -1,7 +1,8 @@
 //! How many instructions a call takes, counted by callgrind in runs of this program.
 
 use std::process::Command;
-use std::time::Duration;
+
+use tollgate_benches::warm_up_the_fast_clock;
 
 use crate::limiters::{ENTRIES, Entry, Limiter};
 use crate::speed::{NOTHING, PLENTY};
@@ -44,9 +45,7 @@ fn per_call(index: usize, kind: &str) -> Option<u64> {
 pub fn run(index: usize, kind: &str) -> Option<()> {
     let Entry { make, .. } = ENTRIES.get(index)?;
     let limiter = make(if kind == "grant" { PLENTY } else { NOTHING });
-    // The fast clock needs some milliseconds, and two readings, to be one.
-    limiter.take(1);
-    std::thread::sleep(Duration::from_millis(30));
+    warm_up_the_fast_clock();
     limiter.take(1);
     collected(&*limiter, kind == "look");
     Some(())

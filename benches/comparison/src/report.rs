@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 use crate::contention::{Contention, LEASE, PROCESSES, WORKERS};
@@ -226,12 +227,7 @@ fn calls_chart(path: &Path, speeds: &Speeds) -> Result<(), Box<dyn Error>> {
             .label(name)
             .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], color.filled()));
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .border_style(BLACK)
-        .background_style(WHITE)
-        .draw()?;
+    label_series(&mut chart)?;
     root.present()?;
     Ok(())
 }
@@ -265,12 +261,16 @@ fn threads_chart(path: &Path, contention: &[Contention]) -> Result<(), Box<dyn E
             .label(format!("{name} ({clock})"))
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2)));
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .border_style(BLACK)
-        .background_style(WHITE)
-        .draw()?;
+    label_series(&mut chart)?;
     root.present()?;
     Ok(())
 }
+
+/// Says what the colours mean.
+fn label_series(chart: &mut Chart<'_>) -> Result<(), Box<dyn Error>> {
+    let mut labels = chart.configure_series_labels();
+    labels.position(SeriesLabelPosition::UpperRight).border_style(BLACK).background_style(WHITE).draw()?;
+    Ok(())
+}
+
+type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use tollgate_benches::warm_up_the_fast_clock;
+
 use crate::limiters::{ENTRIES, Entry, Leased, Limiter, Setting};
 
 /// Always granted: more accrues than anybody takes.
@@ -39,8 +41,7 @@ pub fn measure(rounds: usize) -> Speeds {
         while limiter.take(1) {}
     }
     let leased = Leased::new(PLENTY);
-    // A file's fast clock is the kernel's for the first milliseconds of a process.
-    std::thread::sleep(Duration::from_millis(100));
+    warm_up_the_fast_clock();
 
     let mut samples = vec![(vec![], vec![], vec![]); ENTRIES.len()];
     let mut leases = vec![];
