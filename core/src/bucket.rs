@@ -59,7 +59,7 @@ pub struct TokenBucket<C = NoClock, M = Words> {
     clock: C,
 }
 
-#[cfg(target_has_atomic = "64")]
+#[cfg(any(target_has_atomic = "64", feature = "critical-section"))]
 impl TokenBucket {
     /// Makes a full bucket without a clock, for the calls that are given the time. Its time starts at 0.
     #[inline]
@@ -69,7 +69,7 @@ impl TokenBucket {
     }
 }
 
-#[cfg(target_has_atomic = "64")]
+#[cfg(any(target_has_atomic = "64", feature = "critical-section"))]
 impl<C> TokenBucket<C> {
     /// Makes a full bucket that reads `clock`.
     #[inline]

@@ -151,7 +151,7 @@ pub struct CounterClock<F = fn() -> u32, W = DefaultWord> {
     last: W,
 }
 
-#[cfg(target_has_atomic = "64")]
+#[cfg(any(target_has_atomic = "64", feature = "critical-section"))]
 impl<F> CounterClock<F> {
     /// Makes a clock of what `read` returns, of which bits above the counter's are ignored. Its time starts at count
     /// 0.

@@ -4,6 +4,8 @@
 mod bucket;
 mod clock;
 mod counter;
+#[cfg(feature = "critical-section")]
+mod critical_section_word;
 mod error;
 #[cfg(feature = "heapless")]
 mod keyed;
@@ -27,6 +29,8 @@ mod words;
 pub use bucket::TokenBucket;
 pub use clock::{Clock, MAX_MICROS, NoClock};
 pub use counter::{Counter, CounterClock, CounterError};
+#[cfg(feature = "critical-section")]
+pub use critical_section_word::CriticalSectionWord;
 pub use error::TryAcquireError;
 #[cfg(feature = "heapless")]
 pub use keyed::{KeyedBuckets, KeyedError};

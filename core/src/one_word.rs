@@ -45,7 +45,7 @@ pub struct OneWord<W = DefaultWord>(W);
 /// ```
 pub type CompactTokenBucket<C = NoClock, W = DefaultWord> = TokenBucket<C, OneWord<W>>;
 
-#[cfg(target_has_atomic = "64")]
+#[cfg(any(target_has_atomic = "64", feature = "critical-section"))]
 impl<C> CompactTokenBucket<C> {
     /// Makes a full bucket that is exact when somebody takes from it at least once in each `window`, and reads
     /// `clock` ([`NoClock`] for the calls that are given the time).
@@ -129,5 +129,5 @@ impl<W: Word> Sealed for OneWord<W> {
     }
 }
 
-#[cfg(target_has_atomic = "64")]
+#[cfg(any(target_has_atomic = "64", feature = "critical-section"))]
 const _: () = assert!(size_of::<OneWord>() == 8, "the word of a compact bucket is 8 bytes");

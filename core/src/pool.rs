@@ -52,7 +52,7 @@ pub struct AtomicTokenBucket<W = DefaultWord> {
     capacity: W,
 }
 
-#[cfg(target_has_atomic = "64")]
+#[cfg(any(target_has_atomic = "64", feature = "critical-section"))]
 impl AtomicTokenBucket {
     /// Makes a full pool. One of capacity 0 grants nothing until [`set_capacity`](Self::set_capacity) and a refill.
     #[inline]

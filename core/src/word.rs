@@ -10,8 +10,8 @@ use core::sync::atomic::Ordering;
 
 /// A 64-bit cell that several threads, interrupts or processes change at once.
 ///
-/// Implemented for the target's own `AtomicU64`, where it has one, and for references to any word. Implement it
-/// for a cell of your own where the target has none, for example one that masks interrupts.
+/// Implemented for the target's own `AtomicU64`, where it has one, and for references to any word; with the feature
+/// `critical-section`, there is a cell for targets that have none, and with the feature `portable-atomic`, another.
 ///
 /// # Memory ordering
 ///
@@ -51,10 +51,16 @@ impl<W: Word + ?Sized> Word for &W {
 #[cfg(target_has_atomic = "64")]
 pub type DefaultWord = core::sync::atomic::AtomicU64;
 
+/// The word that a bucket owns unless told otherwise: one behind a critical section, since this target has no 64-bit
+/// atomic.
+#[cfg(all(not(target_has_atomic = "64"), feature = "critical-section"))]
+pub type DefaultWord = crate::CriticalSectionWord;
+
 /// The word that a bucket owns unless told otherwise: there is none, since this target has no 64-bit atomic.
 ///
-/// No value of it exists. Name a [`Word`] of your own: `TokenBucket<Clock, MyWord>`.
-#[cfg(not(target_has_atomic = "64"))]
+/// No value of it exists. Turn on the feature `critical-section`, or name a [`Word`] of your own:
+/// `TokenBucket<Clock, Words<MyWord>>`.
+#[cfg(not(any(target_has_atomic = "64", feature = "critical-section")))]
 pub type DefaultWord = core::convert::Infallible;
 
 #[cfg(target_has_atomic = "64")]
@@ -72,9 +78,17 @@ impl Word for core::sync::atomic::AtomicU64 {
 
 #[cfg(feature = "portable-atomic")]
 portable_atomic::cfg_has_atomic_64! {
+    /// On a chip, a 64-bit atomic of portable-atomic that is not native and does not mask interrupts is behind a spin lock,
+    /// with its feature `critical-section` too: an interrupt that meets the lock would spin for ever.
+    const fn refuse_spin_locks(lock_free: bool) {
+        let spins = cfg!(all(target_os = "none", target_has_atomic = "32")) && !lock_free;
+        assert!(!spins, "this AtomicU64 is behind a spin lock; take CriticalSectionWord (feature `critical-section`)");
+    }
+
     impl Word for portable_atomic::AtomicU64 {
         #[inline]
         fn load(&self, order: Ordering) -> u64 {
+            const { refuse_spin_locks(Self::is_always_lock_free()) };
             self.load(order)
         }
 
@@ -86,6 +100,7 @@ portable_atomic::cfg_has_atomic_64! {
             success: Ordering,
             failure: Ordering,
         ) -> Result<u64, u64> {
+            const { refuse_spin_locks(Self::is_always_lock_free()) };
             self.compare_exchange(current, new, success, failure)
         }
     }

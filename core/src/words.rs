@@ -73,7 +73,7 @@ impl<W> Words<W> {
     }
 }
 
-#[cfg(target_has_atomic = "64")]
+#[cfg(any(target_has_atomic = "64", feature = "critical-section"))]
 impl Words {
     /// Makes words that hold `state`.
     #[inline]
@@ -84,7 +84,7 @@ impl Words {
     }
 }
 
-#[cfg(target_has_atomic = "64")]
+#[cfg(any(target_has_atomic = "64", feature = "critical-section"))]
 const _: () = assert!(size_of::<Words>() == 16, "the shared words of a bucket are 16 bytes");
 
 impl<W: Word> Memory for Words<W> {}
