@@ -55,6 +55,13 @@ impl CriticalSectionWord {
     }
 }
 
+impl From<u64> for CriticalSectionWord {
+    #[inline]
+    fn from(value: u64) -> Self {
+        Self::new(value)
+    }
+}
+
 impl Word for CriticalSectionWord {
     #[inline]
     fn load(&self, _: Ordering) -> u64 {
