@@ -25,7 +25,8 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// [`CounterError`] if an argument is out of range, or the counter comes round within two microseconds.
+    /// [`CounterError`] if an argument is out of range, or the counter comes round so soon that its
+    /// [`max_gap`](Self::max_gap) would be below a microsecond.
     #[inline]
     pub const fn new(bits: u32, hertz: u32) -> Result<Self, CounterError> {
         if bits < 8 || bits > 32 || hertz == 0 {
@@ -72,7 +73,7 @@ impl Counter {
 }
 
 /// The width or the frequency of a counter is out of range: give 8 to 32 bits, and 1 Hz or more, but not so many that
-/// the counter comes round within two microseconds. A prescaler makes it slower.
+/// the counter comes round in about a microsecond. A prescaler makes it slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -88,7 +89,7 @@ impl fmt::Display for CounterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { bits, hertz } = self;
         write!(f, "a counter of {bits} bits at {hertz} Hz; it must have 8 to 32 bits, count once a second or more, ")?;
-        f.write_str("and take more than two microseconds to come round")
+        f.write_str("and take 16/15 of a microsecond or longer to come round")
     }
 }
 

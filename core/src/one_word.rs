@@ -52,7 +52,8 @@ impl<C> CompactTokenBucket<C> {
     ///
     /// The window is at least as long as asked for, up to the time that a clock can show
     /// ([`MAX_MICROS`](crate::MAX_MICROS)), or else the 13 · 2^28 ticks of a token: [`window`](Self::window) tells.
-    /// It is at least as long as the bucket takes to fill, unless that is more than as many tokens.
+    /// It is at least as long as the bucket takes to fill: a larger burst, of more than 13 · 2^28 (3 489 660 928)
+    /// tokens, is cut, as [`quota`](Self::quota) tells.
     #[inline]
     #[must_use]
     pub const fn with_window(quota: Quota, window: Duration, clock: C) -> Self {
@@ -73,7 +74,7 @@ impl<C, W> CompactTokenBucket<C, W> {
         Self::from_parts(quota.within(micros), OneWord(word), clock)
     }
 
-    /// Returns the quota.
+    /// Returns the quota, with the burst that is in force.
     #[inline]
     #[must_use]
     pub const fn quota(&self) -> Quota {

@@ -128,7 +128,8 @@ impl<W: Word> AtomicTokenBucket<W> {
     ///
     /// No claim that begins after this has returned sees more than `capacity`. A refill that runs at the same time
     /// may still fill the pool to the old capacity: what is above the new one does not count while it is in force,
-    /// and is there again if a larger one is set before the next change.
+    /// and is there again if a larger one is set before the next change. And a call that is held up while the capacity
+    /// goes up may forfeit what was above the old one. Tokens are never made by any of this.
     #[inline]
     pub fn set_capacity(&self, capacity: u64) {
         let mut seen = self.capacity.load(Relaxed);

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
+use crate::state::IDLE;
 use crate::tick::{FILL_TICKS, Moment, Scale, Ticks};
 use crate::{MAX_MICROS, TryAcquireError};
 
@@ -187,10 +188,15 @@ impl Quota {
         self.scale().ticks(self.most_owed())
     }
 
-    /// The same quota, counted in ticks of which a stamp without a horizon can tell the last `micros`.
+    /// The same quota, counted in ticks of which a stamp without a horizon can tell the last `micros`, and with no
+    /// larger a burst than it can tell the time of.
     pub(crate) const fn within(&self, micros: u64) -> Self {
         let micros = if micros < MAX_MICROS { micros } else { MAX_MICROS };
-        Self { capacity: self.capacity, ticks: Ticks::new(self.scale().within(self.capacity, micros)) }
+        let scale = self.scale().within(self.capacity, micros);
+        let (most, _) = scale.tokens(IDLE);
+        #[allow(clippy::cast_possible_truncation, reason = "compared before")]
+        let capacity = if most < self.capacity as u64 { most as u32 } else { self.capacity };
+        Self { capacity, ticks: Ticks::new(scale) }
     }
 
     /// The same quota, as the constructors make it.

@@ -159,13 +159,14 @@ impl State {
         Self { tokens: tokens_of(word), last: Mark(horizon.0 ^ 1) }
     }
 
-    /// The state once the jump that it may be in the middle of is done: full, from the first tick that the jump can
-    /// have led to.
-    pub(crate) const fn settled(self, horizon: Mark) -> Self {
+    /// The state once the jump that it may be in the middle of is done: full, from the first tick above the horizon
+    /// that has the stamp of its word.
+    pub(crate) const fn settled(self, word: u64, horizon: Mark) -> Self {
         if self.last.epoch() == horizon.epoch() {
             self
         } else {
-            Self { last: Mark::new(horizon.tick().saturating_add(1), self.last.epoch()), ..self }
+            let begun = Self::stamp_near(word, horizon.tick().saturating_add(REACH));
+            Self { last: Mark::new(begun, self.last.epoch()), ..self }
         }
     }
 
@@ -335,7 +336,7 @@ impl State {
         let before = quota.moment(now);
         let level = self.refill(quota, before);
         let state = Self::new(new, level.tokens, new.moment(now));
-        let (owed, _) = quota.scale().tokens(level.last.tick().saturating_sub(before.tick));
+        let (owed, _) = quota.scale().tokens(level.last.tick().saturating_sub(quota.full_from(before)));
         let owed = if owed < new.most_owed() as u64 { lower(owed) } else { new.most_owed() };
         if owed == 0 {
             return state;

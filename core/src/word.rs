@@ -78,11 +78,16 @@ impl Word for core::sync::atomic::AtomicU64 {
 
 #[cfg(feature = "portable-atomic")]
 portable_atomic::cfg_has_atomic_64! {
-    /// On a chip, a 64-bit atomic of portable-atomic that is not native and does not mask interrupts is behind a spin lock,
-    /// with its feature `critical-section` too: an interrupt that meets the lock would spin for ever.
+    /// On a chip with 32-bit atomics, a 64-bit atomic of portable-atomic that is not lock-free is behind a spin lock, with
+    /// its feature `critical-section` too: an interrupt that meets the lock would spin for ever. (Only with
+    /// `unsafe-assume-privileged` interrupts are masked as well, which can't be told from here.)
     const fn refuse_spin_locks(lock_free: bool) {
-        let spins = cfg!(all(target_os = "none", target_has_atomic = "32")) && !lock_free;
-        assert!(!spins, "this AtomicU64 is behind a spin lock; take CriticalSectionWord (feature `critical-section`)");
+        let locks = cfg!(all(target_os = "none", target_has_atomic = "32")) && !lock_free;
+        assert!(
+            !locks,
+            "portable-atomic has this AtomicU64 behind a lock; take CriticalSectionWord (feature `critical-section`), or, \
+             on one core, its feature `unsafe-assume-single-core`"
+        );
     }
 
     impl Word for portable_atomic::AtomicU64 {

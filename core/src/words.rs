@@ -13,7 +13,7 @@
 //! ```
 //!
 //! While H <= last < H + 2^31, the stamp and H give the tick. A call that comes later than H + 2^30 first advances H,
-//! and tries again (see `advance`):
+//! and tries again (see `settle`):
 //!
 //! - not full: H is raised to the stamp, from which stamps don't fall;
 //! - full: it *jumps*. First the state becomes full at T, in the other epoch, then H is raised to T, in that epoch.
@@ -221,12 +221,13 @@ impl<W: Word> Words<W> {
 
     /// Finishes the jump that somebody else has begun, at a time of which the word tells the stamp alone.
     fn finish_jump(&self, quota: &Quota, word: u64, stored: State, horizon: Mark, now: Moment) {
-        let earliest = horizon.tick().saturating_add(REACH);
-        let candidate = quota.full_from(now).max(earliest);
+        let candidate = quota.full_from(now).max(horizon.tick().saturating_add(REACH));
+        // The tick nearest to this reading; or, by one that need not have settled, the first above the horizon, which a
+        // call of the epoch before may have raised meanwhile.
         let begun = State::stamp_near(word, candidate);
         // Two who settle at the same time read clocks that are less than that apart. So it is somebody's of now: his
         // stamp stands, even if it is later than this reading, or the time between would accrue twice.
-        let of_now = begun >= earliest && begun.abs_diff(candidate) <= APART;
+        let of_now = horizon.reaches(now.tick) || begun.abs_diff(candidate) <= APART;
         let settled = State::next_epoch(quota, if of_now { begun } else { candidate }, horizon);
         // Or it is a dead one's of long ago, and full now; only damaged words hold less.
         let settled = settled.with_tokens_of(stored);
@@ -265,7 +266,7 @@ impl<W: Word> Words<W> {
     pub(crate) fn state(&self) -> Result<State, Miss> {
         for _ in 0..MAX_ATTEMPTS {
             match self.snapshot() {
-                Ok((_, horizon, stored)) => return Ok(stored.settled(horizon)),
+                Ok((word, horizon, stored)) => return Ok(stored.settled(word, horizon)),
                 Err(Miss::NoState(word)) => return Err(Miss::NoState(word)),
                 Err(_) => {}
             }

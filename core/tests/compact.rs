@@ -15,6 +15,9 @@ use tollgate_core::{CompactTokenBucket, DefaultWord, MAX_MICROS, NoClock, Quota,
 /// 120.
 const QUARTER: u64 = 1 << 25;
 
+/// The largest burst of a bucket whose ticks are a token each.
+const MOST: u32 = 13 << 28;
+
 /// Miri is slow.
 const STRIDE: usize = if cfg!(miri) { 97 } else { 1 };
 
@@ -122,7 +125,10 @@ proptest! {
         prop_assert!(bucket.window().as_micros() + 1 >= u128::from(asked.min(MAX_MICROS)).min(longest));
         // And as long as the bucket takes to fill.
         prop_assert!(bucket.window().as_micros() + 1 >= time_of(quota.capacity().into()).min(longest));
-        prop_assert_eq!(bucket.quota(), quota);
+        if bucket.quota() != quota {
+            prop_assert!(quota.capacity() > MOST, "cut without need");
+            prop_assert_eq!(bucket.quota(), quota.with_burst(MOST).unwrap());
+        }
     }
 
     /// The quota can make another bucket: it has none of this one's ticks.
@@ -145,7 +151,7 @@ proptest! {
         steps in prop::collection::vec((any::<u16>(), any::<u16>()), 1..40),
     ) {
         let bucket = CompactTokenBucket::with_window(quota, Duration::from_micros(asked), NoClock);
-        let window = bucket.window().as_micros();
+        let (quota, window) = (bucket.quota(), bucket.window().as_micros());
         prop_assume!(window < u64::MAX.into(), "so long that it tells nothing of the tick");
         let mut ideal = Ideal::new(&quota, quota.capacity(), start);
         prop_assert_eq!(bucket.try_acquire_at(start, quota.capacity()), Ok(0));
@@ -174,4 +180,21 @@ proptest! {
             }
         }
     }
+}
+
+/// More tokens than a stamp can tell the time of are never held, and so never asked for in vain.
+#[test]
+fn the_largest_burst() {
+    let quota = Quota::per_second(1000).unwrap().with_burst(u32::MAX).unwrap();
+    let bucket = CompactTokenBucket::with_window(quota, Duration::ZERO, NoClock);
+    assert_eq!(bucket.quota(), quota.with_burst(MOST).unwrap());
+    assert_eq!(
+        bucket.try_acquire_at(0, u32::MAX),
+        Err(TryAcquireError::ExceedsCapacity { requested: u32::MAX, capacity: MOST })
+    );
+    assert_eq!(bucket.drain_at(0), Ok(MOST));
+    let wait = bucket.retry_after_at(0, MOST).unwrap();
+    let then = u64::try_from(wait.as_micros()).unwrap();
+    assert!(bucket.try_acquire_at(then - 1, MOST).is_err());
+    assert_eq!(bucket.try_acquire_at(then, MOST), Ok(0));
 }

@@ -187,7 +187,8 @@ fn a_jump_that_was_half_done() {
         assert_eq!(bucket.available_at(now), Ok(4));
         let left = bucket.state().unwrap();
         assert_eq!(left.tokens(), 4);
-        assert!(left.credited_until(&quota()) > before);
+        assert!(left.credited_until(&quota()) > before && left.credited_until(&quota()) <= now);
+        assert_eq!((now - left.credited_until(&quota())) % (TURN * QUARTER), 0, "its stamp, within a turn");
         let late = held.take().unwrap();
         // The next one.
         let early = now - behind * QUARTER;
@@ -222,6 +223,29 @@ fn a_stamp_that_is_nobodys_of_now() {
     let now = (40 + TURN - 20) * QUARTER;
     assert_eq!(bucket.try_acquire_at(now, 4), Ok(0));
     assert_eq!(bucket.available_at(now + 4 * QUARTER), Ok(1));
+}
+
+/// In the middle of a jump, which is above the horizon's reach, the horizon is raised for a call by a clock that is a
+/// little behind. The jump's stamp is now within reach, and stands all the same.
+#[test]
+fn a_jump_met_by_a_raise() {
+    for behind in 1..=4 {
+        let held = Cell::new(None);
+        let [state, horizon] = Slow::words(&held);
+        let bucket = TokenBucket::over(quota(), Words::new(&state, &horizon), NoClock);
+        let (before, now) = (20 * QUARTER, 36 * QUARTER);
+        assert_eq!(bucket.try_acquire_at(before, 4), Ok(0));
+        held.set(NOBODY);
+        assert!(bucket.try_acquire_at(now - behind * QUARTER, 1).is_err(), "it is held up: not full yet");
+        let raise = held.replace(NOBODY).unwrap();
+        assert!(bucket.try_acquire_at(now, 4).is_err(), "it is held up in its jump");
+        held.set(None);
+        horizon.goes_on(raise);
+        assert_eq!(bucket.state().unwrap().credited_until(&quota()), now);
+        assert_eq!(bucket.try_acquire_at(now, 4), Ok(0));
+        assert_eq!(bucket.available_at(now + 4 * QUARTER - 1), Ok(0));
+        assert_eq!(bucket.available_at(now + 16 * QUARTER), Ok(4), "it accrues from now on");
+    }
 }
 
 /// Somebody is held up in the middle of a jump for so long that the words are another bucket's, in other ticks: going

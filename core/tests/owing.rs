@@ -154,3 +154,15 @@ fn a_state_is_read_as_it_was_written() {
     bucket.hand_over_at(0, &at(quota, 0, 0)).unwrap();
     assert_eq!(bucket.state(), Err(TryAcquireError::Moved));
 }
+
+/// A bucket of coarse ticks counts from the next one, and owes nothing by that.
+#[test]
+fn a_tick_that_has_begun_is_no_debt() {
+    let quota = quota!(Quota::per_second(1000), burst 1 << 30);
+    let (bucket, heir) = (at(quota, 0, 0), at(quota, 0, 0));
+    assert!(bucket.reset_at(500).is_ok());
+    bucket.hand_over_at(500, &heir).unwrap();
+    assert_eq!(heir.drain_at(500), Ok(1 << 30));
+    assert_eq!(heir.available_at(1499), Ok(0));
+    assert!(heir.available_at(2000).unwrap() >= 1, "no later than one tick");
+}

@@ -60,7 +60,7 @@ fn a_counter_says_why_it_cannot_be() {
     assert_eq!(
         error.to_string(),
         "a counter of 40 bits at 16000000 Hz; it must have 8 to 32 bits, count once a second or more, \
-         and take more than two microseconds to come round"
+         and take 16/15 of a microsecond or longer to come round"
     );
 }
 

@@ -75,6 +75,11 @@ fn late_raise() {
 }
 
 #[test]
+fn raise_vs_jump() {
+    models::raise_vs_jump(Flaws::NONE);
+}
+
+#[test]
 fn late_raise_for_a_debt() {
     models::late_raise_for_a_debt(Flaws::NONE);
 }
