@@ -1,0 +1,231 @@
+//! The bucket that refills itself.
+
+use core::time::Duration;
+
+use tollgate_core::{DefaultWord, NoClock, State, TokenBucket, TryAcquireError, Words};
+
+use crate::opaque::{at, get, put};
+use crate::status::status_of;
+use crate::tollgate_status;
+use crate::tollgate_status::TOLLGATE_OK;
+use crate::{quota_at, tollgate_quota};
+
+/// What `retry_after_us` is if the call can never succeed.
+pub const TOLLGATE_NEVER: u64 = 0xffff_ffff_ffff_ffff;
+
+/// A token bucket, to be shared by threads and interrupts: 16 bytes. Initialise it with `tollgate_bucket_init`; one of
+/// zeros, as a `static` is at first, refuses all with `TOLLGATE_UNINITIALIZED`. It needs no clean-up. Don't copy it.
+#[repr(C, align(16))]
+#[derive(Debug)]
+pub struct tollgate_bucket {
+    /// Two words, of the kind that this target has.
+    opaque: [u64; 2],
+}
+
+type Cells = [DefaultWord; 2];
+
+const _: () = {
+    assert!(size_of::<Cells>() == size_of::<tollgate_bucket>(), "the words fill it");
+    assert!(align_of::<Cells>() <= align_of::<tollgate_bucket>(), "they are aligned");
+};
+
+/// Makes a full bucket, before anybody uses it. Its time starts at 0.
+///
+/// # Safety
+///
+/// `bucket` points to storage that nobody else uses meanwhile, `quota` to a `tollgate_quota`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_bucket_init(
+    bucket: *mut tollgate_bucket,
+    quota: *const tollgate_quota,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    let cells = unsafe { quota_at(quota) }.map(|quota| State::full(&quota).to_words().map(DefaultWord::new));
+    // SAFETY: the caller's promise. The cells fill the bucket, as is asserted above.
+    status_of(cells.and_then(|cells| unsafe { put_aligned::<tollgate_bucket, _>(bucket, cells) }))
+}
+
+/// Takes `n` tokens at the time `now_us`, or none.
+///
+/// `TOLLGATE_INSUFFICIENT`: fewer are there. Then `retry_after_us`, unless it is null, is how long to wait: until then,
+/// and not a microsecond before. `TOLLGATE_CONTENDED`: try again at once; it is 0. Any other: it is `TOLLGATE_NEVER`.
+///
+/// # Safety
+///
+/// `bucket` and `quota` point to what was initialised, and nobody writes to them but through these functions;
+/// `retry_after_us` is null, or points to storage of the caller's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_try_acquire(
+    bucket: *mut tollgate_bucket,
+    quota: *const tollgate_quota,
+    now_us: u64,
+    n: u32,
+    retry_after_us: *mut u64,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    let bucket = match unsafe { bucket_at(bucket, quota) } {
+        Ok(bucket) => bucket,
+        // SAFETY: the caller's promise.
+        Err(status) => return unsafe { refused(status, retry_after_us, || None) },
+    };
+    match bucket.try_acquire_at(now_us, n) {
+        // SAFETY: the caller's promise.
+        Ok(_) => unsafe { refused(TOLLGATE_OK, retry_after_us, || Some(Duration::ZERO)) },
+        // SAFETY: the caller's promise.
+        Err(refusal) => unsafe { refused(refusal.into(), retry_after_us, || refusal.retry_after()) },
+    }
+}
+
+/// Takes up to `n` tokens at the time `now_us`: what there is. Writes how many to `taken`, which may be 0.
+///
+/// # Safety
+///
+/// As for `tollgate_try_acquire`; `taken` points to storage of the caller's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_acquire_up_to(
+    bucket: *mut tollgate_bucket,
+    quota: *const tollgate_quota,
+    now_us: u64,
+    n: u32,
+    taken: *mut u32,
+) -> tollgate_status {
+    // Before anything is taken.
+    // SAFETY: the caller's promise.
+    if let Err(status) = unsafe { put(taken, 0) } {
+        return status;
+    }
+    // SAFETY: the caller's promise.
+    let count = unsafe { call(bucket, quota, |bucket| bucket.acquire_up_to_at(now_us, n)) };
+    // SAFETY: the caller's promise.
+    unsafe { get(taken, count) }
+}
+
+/// Gives `n` tokens back that were taken and not used. The bucket never holds more than its burst.
+///
+/// # Safety
+///
+/// As for `tollgate_try_acquire`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_refund(
+    bucket: *mut tollgate_bucket,
+    quota: *const tollgate_quota,
+    n: u32,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    status_of(unsafe { call(bucket, quota, |bucket| bucket.refund(n)) })
+}
+
+/// Fills the bucket at the time `now_us`.
+///
+/// # Safety
+///
+/// As for `tollgate_try_acquire`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_reset(
+    bucket: *mut tollgate_bucket,
+    quota: *const tollgate_quota,
+    now_us: u64,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    status_of(unsafe { call(bucket, quota, |bucket| bucket.reset_at(now_us)) })
+}
+
+/// Writes the number of tokens that are there at the time `now_us` to `available`, and takes none.
+///
+/// # Safety
+///
+/// As for `tollgate_try_acquire`; `available` points to storage of the caller's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_available(
+    bucket: *const tollgate_bucket,
+    quota: *const tollgate_quota,
+    now_us: u64,
+    available: *mut u32,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    let count = unsafe { call(bucket, quota, |bucket| bucket.available_at(now_us)) };
+    // SAFETY: the caller's promise.
+    unsafe { get(available, count) }
+}
+
+/// Writes how long to wait from `now_us` until `n` tokens are there, in microseconds, to `retry_after_us`; 0 if they
+/// are. `TOLLGATE_EXCEEDS_CAPACITY`: they never are.
+///
+/// # Safety
+///
+/// As for `tollgate_try_acquire`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_retry_after(
+    bucket: *const tollgate_bucket,
+    quota: *const tollgate_quota,
+    now_us: u64,
+    n: u32,
+    retry_after_us: *mut u64,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    let wait = unsafe { call(bucket, quota, |bucket| bucket.retry_after_at(now_us, n)) };
+    // SAFETY: the caller's promise.
+    unsafe { get(retry_after_us, wait.map(|wait| micros(Some(wait)))) }
+}
+
+type Bucket<'a> = TokenBucket<NoClock, Words<&'a DefaultWord>>;
+
+unsafe fn bucket_at<'a>(
+    bucket: *const tollgate_bucket,
+    quota: *const tollgate_quota,
+) -> Result<Bucket<'a>, tollgate_status> {
+    // SAFETY: the caller's promise.
+    let quota = unsafe { quota_at(quota) }?;
+    // SAFETY: the caller's promise. A bucket is two words, whether of zeros or of a state: any bits are a word.
+    let [state, horizon] = unsafe { cells_at(bucket) }?;
+    Ok(TokenBucket::over(quota, Words::new(state, horizon), NoClock))
+}
+
+unsafe fn call<T>(
+    bucket: *const tollgate_bucket,
+    quota: *const tollgate_quota,
+    operation: impl FnOnce(&Bucket<'_>) -> Result<T, TryAcquireError>,
+) -> Result<T, tollgate_status> {
+    // SAFETY: the caller's promise.
+    let bucket = unsafe { bucket_at(bucket, quota) }?;
+    operation(&bucket).map_err(Into::into)
+}
+
+/// The words of a bucket or a pool `T`, which is aligned for them and as large.
+pub(crate) unsafe fn cells_at<'a, T>(storage: *const T) -> Result<&'a Cells, tollgate_status> {
+    const { assert!(size_of::<Cells>() == size_of::<T>() && align_of::<Cells>() <= align_of::<T>()) };
+    // SAFETY: the caller's promise; the size and the alignment do.
+    unsafe { at(storage.cast::<Cells>()) }
+}
+
+/// Writes a value into storage that is declared as `T`, and aligned as that.
+pub(crate) unsafe fn put_aligned<T, V>(storage: *mut T, value: V) -> Result<(), tollgate_status> {
+    const { assert!(size_of::<V>() == size_of::<T>() && align_of::<V>() <= align_of::<T>()) };
+    // SAFETY: the caller's promise; the size and the alignment do.
+    unsafe { put(storage.cast::<V>(), value) }
+}
+
+/// Returns the status, and writes the wait where the caller wants to know it.
+///
+/// # Safety
+///
+/// `retry_after_us` is null, or points to storage of the caller's own.
+pub unsafe fn refused(
+    status: tollgate_status,
+    retry_after_us: *mut u64,
+    wait: impl FnOnce() -> Option<Duration>,
+) -> tollgate_status {
+    if !retry_after_us.is_null() {
+        // SAFETY: the caller's promise.
+        if let Err(bad_pointer) = unsafe { put(retry_after_us, micros(wait())) } {
+            return bad_pointer;
+        }
+    }
+    status
+}
+
+/// A wait as C is told it: `None` is never.
+#[must_use]
+pub fn micros(wait: Option<Duration>) -> u64 {
+    wait.and_then(|wait| u64::try_from(wait.as_micros()).ok()).unwrap_or(TOLLGATE_NEVER)
+}

@@ -1,0 +1,95 @@
+//! Quotas.
+
+use core::time::Duration;
+
+use tollgate_core::Quota;
+
+use crate::opaque::{at, put};
+use crate::tollgate_status;
+use crate::tollgate_status::{TOLLGATE_BAD_POINTER, TOLLGATE_OK, TOLLGATE_UNINITIALIZED};
+
+/// Says that a quota was initialised: no bits that memory starts with.
+const MARK: u64 = 0x746f_6c6c_6761_7465;
+const WORDS: usize = 8;
+
+/// A rate and a burst. Initialise it with `tollgate_quota_init`; it may be copied, and read by any number of threads.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tollgate_quota {
+    /// The quota, and the mark in the last word.
+    opaque: [u64; 8],
+}
+
+const _: () = {
+    assert!(size_of::<tollgate_quota>() == size_of::<[u64; WORDS]>(), "the mark is in the last word");
+    assert!(size_of::<Quota>() <= size_of::<[u64; WORDS - 1]>(), "a quota fits before the mark");
+    assert!(align_of::<Quota>() <= align_of::<tollgate_quota>(), "it is aligned");
+};
+
+/// Sets a quota: as many `tokens` accrue in each `period_ns` nanoseconds, 1 microsecond to 100 years, and at most
+/// `burst` are held.
+///
+/// `TOLLGATE_ZERO_RATE`, `TOLLGATE_ZERO_CAPACITY`, `TOLLGATE_PERIOD_TOO_SHORT`, `TOLLGATE_PERIOD_TOO_LONG` and
+/// `TOLLGATE_FILL_TIME_TOO_LONG` say what can't be; the quota is left as it was.
+///
+/// # Safety
+///
+/// `quota` points to storage that nobody else uses meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_quota_init(
+    quota: *mut tollgate_quota,
+    tokens: u32,
+    period_ns: u64,
+    burst: u32,
+) -> tollgate_status {
+    match Quota::new(tokens, Duration::from_nanos(period_ns)).and_then(|rate| rate.with_burst(burst)) {
+        // SAFETY: the caller's promise.
+        Ok(value) => match unsafe { put_quota(quota, value) } {
+            Ok(()) => TOLLGATE_OK,
+            Err(status) => status,
+        },
+        Err(error) => error.into(),
+    }
+}
+
+/// Writes a quota to storage of the C program.
+///
+/// # Errors
+///
+/// `TOLLGATE_BAD_POINTER` if the pointer is null or not aligned; nothing is written.
+///
+/// # Safety
+///
+/// As for `tollgate_quota_init`.
+pub unsafe fn put_quota(quota: *mut tollgate_quota, value: Quota) -> Result<(), tollgate_status> {
+    let mut opaque = [0; WORDS];
+    opaque[WORDS - 1] = MARK;
+    // SAFETY: the caller's promise.
+    unsafe { put(quota, tollgate_quota { opaque }) }?;
+    // SAFETY: the words before the mark have room for it, aligned, as is asserted above.
+    unsafe { quota.cast::<Quota>().write(value) };
+    Ok(())
+}
+
+/// Reads a quota from storage of the C program.
+///
+/// # Errors
+///
+/// `TOLLGATE_UNINITIALIZED` if it does not hold one, `TOLLGATE_BAD_POINTER` if the pointer is null or not aligned.
+///
+/// # Safety
+///
+/// The pointer must be null, or to a `tollgate_quota` that nobody changes meanwhile.
+pub unsafe fn quota_at(quota: *const tollgate_quota) -> Result<Quota, tollgate_status> {
+    if quota.is_null() || !quota.is_aligned() {
+        return Err(TOLLGATE_BAD_POINTER);
+    }
+    let marks = quota.cast::<u64>().wrapping_add(WORDS - 1);
+    // SAFETY: it is the last word of the storage. (The words before it have bytes that nobody wrote: padding.)
+    let mark = unsafe { at(marks) }?;
+    if *mark != MARK {
+        return Err(TOLLGATE_UNINITIALIZED);
+    }
+    // SAFETY: it is marked, so `put_quota` has written a quota there.
+    unsafe { at(quota.cast::<Quota>()) }.copied()
+}

@@ -1,0 +1,25 @@
+//! `libtollgate_freestanding.a`: the functions of `include/tollgate.h`, for firmware and kernels in C.
+
+#![no_std]
+
+#[cfg(not(target_has_atomic = "64"))]
+mod critical_section;
+
+pub use tollgate_c_core::*;
+
+/// Never reached: nothing in the library panics, as `../check` shows.
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    #[cfg(feature = "panics-are-undefined")]
+    {
+        // SAFETY: the signature can't be wrong, since there is no such function.
+        unsafe extern "C" {
+            safe fn a_panic_can_be_reached() -> !;
+        }
+        a_panic_can_be_reached()
+    }
+    #[cfg(not(feature = "panics-are-undefined"))]
+    loop {
+        core::hint::spin_loop();
+    }
+}

@@ -1,0 +1,196 @@
+/* tollgate: one limit for all processes of a machine, in a memory-mapped file.
+ *
+ * There is no server, no daemon and no lock; a process that is killed leaves nothing to clean up. Every call may be made
+ * from any thread. The time is the machine's.
+ *
+ * Made by cbindgen from c-abi/src: change that. */
+
+#ifndef TOLLGATE_FILE_H
+#define TOLLGATE_FILE_H
+
+
+#include "tollgate.h"
+
+
+/**
+ * A limit in a file, opened. Any number of threads may use it; close it with `tollgate_file_close`.
+ */
+typedef struct tollgate_file tollgate_file;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * Takes `n` tokens, or none, and does not wait.
+ *
+ * `TOLLGATE_INSUFFICIENT`, `TOLLGATE_PAUSED`: then `retry_after_us`, unless it is null, is how long to wait.
+ * `TOLLGATE_CONTENDED`: try again at once; it is 0. Any other: it is `TOLLGATE_NEVER`.
+ *
+ * # Safety
+ *
+ * `file` was opened and not closed; `retry_after_us` is null, or points to storage of the caller's own.
+ */
+tollgate_status tollgate_file_try_acquire(const struct tollgate_file *file, uint32_t n, uint64_t *retry_after_us);
+
+/**
+ * Takes `n` tokens, and waits for them.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_try_acquire`.
+ */
+tollgate_status tollgate_file_acquire(const struct tollgate_file *file, uint32_t n);
+
+/**
+ * Takes `n` tokens, and waits for them, but for `timeout_us` microseconds at most. If they would not come in that time,
+ * it does not wait at all, and says why, as `tollgate_file_try_acquire` does.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_try_acquire`.
+ */
+tollgate_status tollgate_file_acquire_timeout(const struct tollgate_file *file,
+                                              uint32_t n,
+                                              uint64_t timeout_us);
+
+/**
+ * Takes up to `n` tokens: what there is. Writes how many to `taken`, which may be 0.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_try_acquire`; `taken` points to storage of the caller's own.
+ */
+tollgate_status tollgate_file_acquire_up_to(const struct tollgate_file *file, uint32_t n, uint32_t *taken);
+
+/**
+ * Gives `n` tokens back that were taken and not used. The limit never holds more than its burst.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_try_acquire`.
+ */
+tollgate_status tollgate_file_refund(const struct tollgate_file *file, uint32_t n);
+
+/**
+ * Fills the limit.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_try_acquire`.
+ */
+tollgate_status tollgate_file_reset(const struct tollgate_file *file);
+
+/**
+ * Writes the number of tokens that are there to `available`, and takes none.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_try_acquire`; `available` points to storage of the caller's own.
+ */
+tollgate_status tollgate_file_available(const struct tollgate_file *file, uint32_t *available);
+
+/**
+ * Writes how long to wait until `n` tokens are there, in microseconds, to `retry_after_us`; 0 if they are.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_try_acquire`.
+ */
+tollgate_status tollgate_file_retry_after(const struct tollgate_file *file, uint32_t n, uint64_t *retry_after_us);
+
+/**
+ * Copies the quota that is in force to `quota`.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_try_acquire`; `quota` points to storage that nobody else uses meanwhile.
+ */
+tollgate_status tollgate_file_quota(const struct tollgate_file *file, tollgate_quota *quota);
+
+/**
+ * Changes the quota for all who use the file, at once. What is there stays, up to the new burst. After an error,
+ * `tollgate_last_error` says more.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_try_acquire`; `quota` points to a `tollgate_quota`.
+ */
+tollgate_status tollgate_file_set_quota(const struct tollgate_file *file, const tollgate_quota *quota);
+
+/**
+ * Makes all who use the file wait for `wait_us` microseconds, as a server that is asked too often wants it. A pause that
+ * ends later stays.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_try_acquire`.
+ */
+tollgate_status tollgate_file_pause(const struct tollgate_file *file,
+                                    uint64_t wait_us);
+
+/**
+ * Ends a pause.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_try_acquire`.
+ */
+tollgate_status tollgate_file_resume(const struct tollgate_file *file);
+
+/**
+ * Says why this thread's last `tollgate_file_create`, `_open`, `_open_or_create` or `_set_quota` failed: with the path,
+ * what was found and what to do; empty if none has. The text is there until the thread's next such call that fails.
+ */
+const char *tollgate_last_error(void);
+
+/**
+ * Creates the file of a limit, full, and opens it. Nothing must have this name yet.
+ *
+ * `mode` are its permission bits, as of chmod(2): 0600 for this user alone; others must not be able to write.
+ * `file` is where the handle is put; after an error it is null, and `tollgate_last_error` says more.
+ *
+ * # Safety
+ *
+ * `path` points to a string, `quota` to a `tollgate_quota`, `file` to storage of the caller's own.
+ */
+tollgate_status tollgate_file_create(const char *path,
+                                     const tollgate_quota *quota,
+                                     uint32_t mode,
+                                     struct tollgate_file **file);
+
+/**
+ * Opens the file of a limit, which must exist; its quota is in it.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_create`.
+ */
+tollgate_status tollgate_file_open(const char *path, struct tollgate_file **file);
+
+/**
+ * Opens the file of a limit, or creates it if there is none. One that exists must have this quota.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_create`.
+ */
+tollgate_status tollgate_file_open_or_create(const char *path,
+                                             const tollgate_quota *quota,
+                                             uint32_t mode,
+                                             struct tollgate_file **file);
+
+/**
+ * Closes the file; null is allowed. The limit stays, for others and for the next time.
+ *
+ * # Safety
+ *
+ * `file` is null, or was opened and not closed; no thread uses it any more.
+ */
+void tollgate_file_close(struct tollgate_file *file);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* TOLLGATE_FILE_H */

@@ -1,0 +1,212 @@
+//! The calls on an opened file.
+
+use std::time::Duration;
+
+use shared::{AcquireError, SharedRateLimiter};
+use tollgate_c_core::tollgate_status::{TOLLGATE_BAD_POINTER, TOLLGATE_OK};
+use tollgate_c_core::{get, micros, put, put_quota, quota_at, refused, status_of, tollgate_quota, tollgate_status};
+
+use crate::last_error;
+use crate::opening::tollgate_file;
+use crate::status;
+
+/// Takes `n` tokens, or none, and does not wait.
+///
+/// `TOLLGATE_INSUFFICIENT`, `TOLLGATE_PAUSED`: then `retry_after_us`, unless it is null, is how long to wait.
+/// `TOLLGATE_CONTENDED`: try again at once; it is 0. Any other: it is `TOLLGATE_NEVER`.
+///
+/// # Safety
+///
+/// `file` was opened and not closed; `retry_after_us` is null, or points to storage of the caller's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_try_acquire(
+    file: *const tollgate_file,
+    n: u32,
+    retry_after_us: *mut u64,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    let Some(limiter) = (unsafe { limiter(file) }) else {
+        // SAFETY: the caller's promise.
+        return unsafe { refused(TOLLGATE_BAD_POINTER, retry_after_us, || None) };
+    };
+    match limiter.try_acquire(n) {
+        // SAFETY: the caller's promise.
+        Ok(_) => unsafe { refused(TOLLGATE_OK, retry_after_us, || Some(Duration::ZERO)) },
+        // SAFETY: the caller's promise.
+        Err(error) => unsafe { refused(status::of_call(error), retry_after_us, || error.retry_after()) },
+    }
+}
+
+/// Takes `n` tokens, and waits for them.
+///
+/// # Safety
+///
+/// As for `tollgate_file_try_acquire`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_acquire(file: *const tollgate_file, n: u32) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    status_of(unsafe { call(file, |limiter| limiter.acquire(n)) })
+}
+
+/// Takes `n` tokens, and waits for them, but for `timeout_us` microseconds at most. If they would not come in that time,
+/// it does not wait at all, and says why, as `tollgate_file_try_acquire` does.
+///
+/// # Safety
+///
+/// As for `tollgate_file_try_acquire`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_acquire_timeout(
+    file: *const tollgate_file,
+    n: u32,
+    timeout_us: u64,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    status_of(unsafe { call(file, |limiter| limiter.acquire_timeout(n, Duration::from_micros(timeout_us))) })
+}
+
+/// Takes up to `n` tokens: what there is. Writes how many to `taken`, which may be 0.
+///
+/// # Safety
+///
+/// As for `tollgate_file_try_acquire`; `taken` points to storage of the caller's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_acquire_up_to(
+    file: *const tollgate_file,
+    n: u32,
+    taken: *mut u32,
+) -> tollgate_status {
+    // Before anything is taken.
+    // SAFETY: the caller's promise.
+    if let Err(status) = unsafe { put(taken, 0) } {
+        return status;
+    }
+    // SAFETY: the caller's promise.
+    let count = unsafe { call(file, |limiter| limiter.acquire_up_to(n)) };
+    // SAFETY: the caller's promise.
+    unsafe { get(taken, count) }
+}
+
+/// Gives `n` tokens back that were taken and not used. The limit never holds more than its burst.
+///
+/// # Safety
+///
+/// As for `tollgate_file_try_acquire`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_refund(file: *const tollgate_file, n: u32) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    status_of(unsafe { call(file, |limiter| limiter.refund(n)) })
+}
+
+/// Fills the limit.
+///
+/// # Safety
+///
+/// As for `tollgate_file_try_acquire`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_reset(file: *const tollgate_file) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    status_of(unsafe { call(file, SharedRateLimiter::reset) })
+}
+
+/// Writes the number of tokens that are there to `available`, and takes none.
+///
+/// # Safety
+///
+/// As for `tollgate_file_try_acquire`; `available` points to storage of the caller's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_available(file: *const tollgate_file, available: *mut u32) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    let count = unsafe { call(file, SharedRateLimiter::available) };
+    // SAFETY: the caller's promise.
+    unsafe { get(available, count) }
+}
+
+/// Writes how long to wait until `n` tokens are there, in microseconds, to `retry_after_us`; 0 if they are.
+///
+/// # Safety
+///
+/// As for `tollgate_file_try_acquire`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_retry_after(
+    file: *const tollgate_file,
+    n: u32,
+    retry_after_us: *mut u64,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    let wait = unsafe { call(file, |limiter| limiter.retry_after(n)) };
+    // SAFETY: the caller's promise.
+    unsafe { get(retry_after_us, wait.map(|wait| micros(Some(wait)))) }
+}
+
+/// Copies the quota that is in force to `quota`.
+///
+/// # Safety
+///
+/// As for `tollgate_file_try_acquire`; `quota` points to storage that nobody else uses meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_quota(
+    file: *const tollgate_file,
+    quota: *mut tollgate_quota,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    let current = unsafe { call(file, |limiter| Ok(limiter.quota())) };
+    // SAFETY: the caller's promise.
+    status_of(current.and_then(|current| unsafe { put_quota(quota, current) }))
+}
+
+/// Changes the quota for all who use the file, at once. What is there stays, up to the new burst. After an error,
+/// `tollgate_last_error` says more.
+///
+/// # Safety
+///
+/// As for `tollgate_file_try_acquire`; `quota` points to a `tollgate_quota`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_set_quota(
+    file: *const tollgate_file,
+    quota: *const tollgate_quota,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    let Some(limiter) = (unsafe { limiter(file) }) else { return TOLLGATE_BAD_POINTER };
+    // SAFETY: the caller's promise.
+    match unsafe { quota_at(quota) } {
+        Ok(quota) => limiter.set_quota(quota).map_or_else(|error| last_error::keep(&error), |()| TOLLGATE_OK),
+        Err(status) => status,
+    }
+}
+
+/// Makes all who use the file wait for `wait_us` microseconds, as a server that is asked too often wants it. A pause that
+/// ends later stays.
+///
+/// # Safety
+///
+/// As for `tollgate_file_try_acquire`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_pause(file: *const tollgate_file, wait_us: u64) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    status_of(unsafe { call(file, |limiter| limiter.pause_for(Duration::from_micros(wait_us))) })
+}
+
+/// Ends a pause.
+///
+/// # Safety
+///
+/// As for `tollgate_file_try_acquire`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_resume(file: *const tollgate_file) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    status_of(unsafe { call(file, SharedRateLimiter::resume) })
+}
+
+unsafe fn limiter<'a>(file: *const tollgate_file) -> Option<&'a SharedRateLimiter> {
+    // SAFETY: it is null, or was opened and not closed.
+    unsafe { file.as_ref() }.map(|file| &file.0)
+}
+
+unsafe fn call<T>(
+    file: *const tollgate_file,
+    operation: impl FnOnce(&SharedRateLimiter) -> Result<T, AcquireError>,
+) -> Result<T, tollgate_status> {
+    // SAFETY: the caller's promise.
+    let limiter = unsafe { limiter(file) }.ok_or(TOLLGATE_BAD_POINTER)?;
+    operation(limiter).map_err(status::of_call)
+}

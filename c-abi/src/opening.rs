@@ -1,0 +1,122 @@
+//! Files, created and opened.
+
+use std::ffi::{CStr, c_char};
+use std::path::Path;
+
+use shared::{FileError, Options, SharedRateLimiter};
+use tollgate_c_core::tollgate_status::{TOLLGATE_BAD_POINTER, TOLLGATE_OK};
+use tollgate_c_core::{put, quota_at, tollgate_quota, tollgate_status};
+
+use crate::last_error;
+
+/// A limit in a file, opened. Any number of threads may use it; close it with `tollgate_file_close`.
+#[derive(Debug)]
+pub struct tollgate_file(pub(crate) SharedRateLimiter);
+
+/// Creates the file of a limit, full, and opens it. Nothing must have this name yet.
+///
+/// `mode` are its permission bits, as of chmod(2): 0600 for this user alone; others must not be able to write.
+/// `file` is where the handle is put; after an error it is null, and `tollgate_last_error` says more.
+///
+/// # Safety
+///
+/// `path` points to a string, `quota` to a `tollgate_quota`, `file` to storage of the caller's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_create(
+    path: *const c_char,
+    quota: *const tollgate_quota,
+    mode: u32,
+    file: *mut *mut tollgate_file,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    let quota = match unsafe { quota_at(quota) } {
+        Ok(quota) => quota,
+        Err(status) => return status,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { open(path, file, |path| Options::new().mode(mode).create(path, quota)) }
+}
+
+/// Opens the file of a limit, which must exist; its quota is in it.
+///
+/// # Safety
+///
+/// As for `tollgate_file_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_open(path: *const c_char, file: *mut *mut tollgate_file) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    unsafe { open(path, file, |path| SharedRateLimiter::open(path)) }
+}
+
+/// Opens the file of a limit, or creates it if there is none. One that exists must have this quota.
+///
+/// # Safety
+///
+/// As for `tollgate_file_create`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_open_or_create(
+    path: *const c_char,
+    quota: *const tollgate_quota,
+    mode: u32,
+    file: *mut *mut tollgate_file,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    let quota = match unsafe { quota_at(quota) } {
+        Ok(quota) => quota,
+        Err(status) => return status,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { open(path, file, |path| Options::new().mode(mode).open_or_create(path, quota)) }
+}
+
+/// Closes the file; null is allowed. The limit stays, for others and for the next time.
+///
+/// # Safety
+///
+/// `file` is null, or was opened and not closed; no thread uses it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_close(file: *mut tollgate_file) {
+    if !file.is_null() {
+        // SAFETY: `open` has made it of a box, and the caller closes it once.
+        drop(unsafe { Box::from_raw(file) });
+    }
+}
+
+unsafe fn open(
+    path: *const c_char,
+    file: *mut *mut tollgate_file,
+    how: impl FnOnce(&Path) -> Result<SharedRateLimiter, FileError>,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    if let Err(status) = unsafe { put(file, std::ptr::null_mut()) } {
+        return status;
+    }
+    if path.is_null() {
+        return TOLLGATE_BAD_POINTER;
+    }
+    // SAFETY: the caller's promise.
+    let path = unsafe { CStr::from_ptr(path) };
+    match how(&to_path(path)) {
+        Ok(limiter) => {
+            let handle = Box::into_raw(Box::new(tollgate_file(limiter)));
+            // SAFETY: the caller's promise.
+            match unsafe { put(file, handle) } {
+                Ok(()) => TOLLGATE_OK,
+                Err(status) => status,
+            }
+        }
+        Err(error) => last_error::keep(&error),
+    }
+}
+
+#[cfg(unix)]
+fn to_path(path: &CStr) -> std::borrow::Cow<'_, Path> {
+    use std::os::unix::ffi::OsStrExt;
+    Path::new(std::ffi::OsStr::from_bytes(path.to_bytes())).into()
+}
+
+/// Where paths are not bytes, they are given as UTF-8.
+#[cfg(not(unix))]
+fn to_path(path: &CStr) -> std::borrow::Cow<'_, Path> {
+    std::path::PathBuf::from(path.to_string_lossy().into_owned()).into()
+}
