@@ -1,5 +1,6 @@
 //! The calls that read a clock, by a manual one and by a hardware counter.
 
+#![cfg(target_has_atomic = "64")]
 #![allow(clippy::unwrap_used, clippy::arithmetic_side_effects, reason = "a test")]
 
 use core::cell::Cell;

@@ -9,7 +9,7 @@ use core::time::Duration;
 use ideal::{Ideal, config, magnitude, quota, whole};
 use num_bigint::BigInt;
 use proptest::prelude::*;
-use tollgate_core::{CompactTokenBucket, DefaultWord, MAX_MICROS, NoClock, Quota, State, TryAcquireError};
+use tollgate_core::{CompactTokenBucket, DefaultWord, MAX_MICROS, NoClock, Quota, State, TryAcquireError, Word};
 
 /// A quarter of a token's time, in ticks and in microseconds: a stamp turns over in 128 of them, and the window is
 /// 120.

@@ -153,7 +153,7 @@ fn a_pool_is_changed_before_each_exchange() {
     assert_eq!((pool.capacity(), pool.available()), (2, 2));
 }
 
-#[cfg(feature = "portable-atomic")]
+#[cfg(all(feature = "portable-atomic", target_has_atomic = "64"))]
 #[test]
 fn a_portable_word_is_a_word() {
     let [state, horizon] = State::full(&QUOTA).to_words().map(portable_atomic::AtomicU64::new);

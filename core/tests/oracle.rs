@@ -232,7 +232,7 @@ fn a_word_of_zeros_is_not_a_bucket() {
     assert_eq!(bucket.available_at(0), Err(TryAcquireError::Uninitialized));
     assert_eq!(bucket.retry_after_at(0, 1), Err(TryAcquireError::Uninitialized));
     assert_eq!(bucket.refund(1), Err(TryAcquireError::Uninitialized));
-    assert_eq!(state.into_inner(), 0);
+    assert_eq!(state.load(Ordering::Relaxed), 0);
 }
 
 /// A word whose every exchange comes too late.

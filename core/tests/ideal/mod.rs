@@ -9,9 +9,10 @@ use num_rational::BigRational;
 use proptest::prelude::*;
 use tollgate_core::Quota;
 
-/// Settings for a property test of this many cases, fewer under Miri.
+/// Settings for a property test of this many cases, fewer under Miri, and no more than `PROPTEST_CASES`.
 pub fn config(cases: u32) -> ProptestConfig {
-    let cases = if cfg!(miri) { 4 } else { cases };
+    let most = std::env::var("PROPTEST_CASES").ok().and_then(|most| most.parse().ok());
+    let cases = if cfg!(miri) { 4 } else { cases.min(most.unwrap_or(u32::MAX)) };
     ProptestConfig { cases, failure_persistence: None, max_local_rejects: 1_000_000, ..ProptestConfig::default() }
 }
 

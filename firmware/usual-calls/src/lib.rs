@@ -1,6 +1,9 @@
-//! The calls that take no division, compiled for any word and target.
+//! The calls that take no division, compiled for any word and target, and how large the buckets are.
 
 #![no_std]
+
+#[cfg(feature = "sizes")]
+mod sizes;
 
 #[cfg(feature = "cells")]
 #[path = "../../plain.rs"]
