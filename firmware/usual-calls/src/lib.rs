@@ -44,3 +44,14 @@ pub fn give_back(bucket: &Bucket<'_>, n: u32) -> Result<(), TryAcquireError> {
 pub fn wait(bucket: &Bucket<'_>, now: u64, n: u32) -> Result<core::time::Duration, TryAcquireError> {
     bucket.retry_after_at(now, n)
 }
+
+/// Over portable-atomic's words, as the program chooses them.
+#[cfg(feature = "portable-atomic")]
+#[inline(never)]
+pub fn take_portable(
+    bucket: &TokenBucket<NoClock, Words<&portable_atomic::AtomicU64>>,
+    now: u64,
+    n: u32,
+) -> Result<u32, TryAcquireError> {
+    bucket.try_acquire_at(now, n)
+}
