@@ -55,8 +55,8 @@ impl SharedRateLimiter {
         Options::new().open_or_create(path, quota)
     }
 
-    /// Opens the path again, with the same options: what to do when the file was [removed](AcquireError::Removed) and
-    /// made anew, or [replaced](AcquireError::Replaced).
+    /// Opens the path again, with the same options: what to do when the file was [removed](crate::AcquireError::Removed) and
+    /// made anew, or [replaced](crate::AcquireError::Replaced).
     ///
     /// # Errors
     ///
