@@ -113,6 +113,11 @@ pub(crate) enum Command {
         #[command(flatten)]
         limit: Limit,
     },
+    /// Say what a quota would have granted and refused of the requests in a log.
+    ///
+    /// To choose a quota from real traffic before it is in force. Each line is a request of one token; its time stamp is the
+    /// first field, in RFC 3339 or as seconds since 1970, or in brackets, as in the common log format of web servers.
+    Replay(Replay),
     /// Let several processes hammer one file, and count whether they stay within the limit.
     ///
     /// Exits with 0 only if, together, they were granted no more than burst + rate × time.
@@ -236,6 +241,29 @@ impl FromStr for LimitCost {
         let cost = cost.parse().map_err(|_| format!("{cost:?} is not a number of tokens up to {}", u32::MAX))?;
         Ok(Self { limit: limit.to_owned(), cost })
     }
+}
+
+/// A log, and the quota to try on it.
+#[derive(Debug, Group)]
+pub(crate) struct Replay {
+    /// The logs [default: the standard input, also by the name -].
+    #[arg(value_name = "LOG")]
+    pub(crate) logs: Vec<PathBuf>,
+    /// Tokens per unit of time: 10/s, 0.5/s, 5/15s, 5000/h, 1/365d.
+    #[arg(short, long, value_name = "N/UNIT", allow_hyphen_values = true)]
+    pub(crate) rate: Rate,
+    /// The most tokens that can be taken at once [default: the tokens of one second, at least 1].
+    #[arg(short, long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) burst: Option<u32>,
+    /// Leave out lines without a time stamp, and count them, instead of giving up.
+    #[arg(long)]
+    pub(crate) skip: bool,
+    /// Draw a chart into this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Print a JSON object; times in microseconds.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Group)]

@@ -46,6 +46,26 @@ impl Failure {
         Self { code: IO, message: format!("{doing}: {error}") }
     }
 
+    /// What was read makes no sense.
+    pub(crate) fn data(message: impl Into<String>) -> Self {
+        Self { code: DATA, message: message.into() }
+    }
+
+    /// A file that can't be read.
+    pub(crate) fn input(name: &str, error: &io::Error) -> Self {
+        let code = match error.kind() {
+            io::ErrorKind::NotFound => NO_INPUT,
+            io::ErrorKind::PermissionDenied => NO_PERMISSION,
+            _ => IO,
+        };
+        Self { code, message: format!("{name}: {error}") }
+    }
+
+    /// A file that can't be made.
+    pub(crate) fn creation(name: &str, error: &dyn std::error::Error) -> Self {
+        Self { code: CANT_CREATE, message: format!("{name}: {error}") }
+    }
+
     /// A command that can't be started.
     pub(crate) fn command(name: &str, error: &io::Error) -> Self {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };

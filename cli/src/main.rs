@@ -8,6 +8,7 @@ mod limit;
 mod pipe;
 mod place;
 mod rate;
+mod replay;
 mod run;
 mod show;
 mod signals;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Resume { limit } => steer::resume(&limit),
         Command::Refund { limit, cost } => steer::refund(&limit, cost),
         Command::Reset { limit } => steer::reset(&limit),
+        Command::Replay(replay) => replay::replay(&replay),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { folder } => generate::man(&folder),
         Command::Demo(demo) => demo::demo(&demo),

@@ -86,9 +86,9 @@ fn a_word_of_zeros_is_a_full_bucket_that_nobody_has_used() {
     assert_eq!(bucket.try_acquire_at(now, 0), Ok(10));
     bucket.refund(3).unwrap();
     assert!(matches!(bucket.try_acquire_at(now, 11), Err(TryAcquireError::ExceedsCapacity { .. })));
-    assert_eq!(word.load(core::sync::atomic::Ordering::Relaxed), 0, "nothing was written");
+    assert_eq!(Word::load(&word, core::sync::atomic::Ordering::Relaxed), 0, "nothing was written");
     assert_eq!(bucket.try_acquire_at(now, 10), Ok(0));
-    assert_ne!(word.load(core::sync::atomic::Ordering::Relaxed), 0);
+    assert_ne!(Word::load(&word, core::sync::atomic::Ordering::Relaxed), 0);
     assert_eq!(bucket.available_at(now), Ok(0), "full once, and not twice");
     bucket.refund(4).unwrap();
     assert_eq!(bucket.available_at(now), Ok(4));
