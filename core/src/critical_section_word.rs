@@ -80,4 +80,12 @@ impl Word for CriticalSectionWord {
             Ok(seen)
         })
     }
+
+    #[inline]
+    fn fetch_add(&self, n: u64, _: Ordering) -> u64 {
+        critical_section::with(|section| {
+            let cell = self.0.borrow(section);
+            cell.replace(cell.get().wrapping_add(n))
+        })
+    }
 }

@@ -19,6 +19,7 @@ mod quota;
 #[cfg(target_has_atomic = "64")]
 mod quota_cell;
 mod refiller;
+mod ring;
 #[cfg(feature = "serde")]
 mod serde_quota;
 mod state;
@@ -44,6 +45,7 @@ pub use quota::{Quota, QuotaError};
 #[cfg(target_has_atomic = "64")]
 pub use quota_cell::QuotaCell;
 pub use refiller::Refiller;
+pub use ring::{Observation, ObservationRing, Observed, Watcher};
 pub use state::{RetryAfter, State};
 pub use tick::Moment;
 pub use word::{DefaultWord, Word};

@@ -33,6 +33,20 @@ pub trait Word {
     ///
     /// The value seen, when it was not `current`; nothing is stored then.
     fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64>;
+
+    /// Adds `n`, and wraps; returns the value before. Only an [`ObservationRing`](crate::ObservationRing) needs it.
+    ///
+    /// As given here, it exchanges until it wins. A word that can add in one step should.
+    #[inline]
+    fn fetch_add(&self, n: u64, order: Ordering) -> u64 {
+        let mut seen = self.load(Ordering::Relaxed);
+        loop {
+            match self.compare_exchange(seen, seen.wrapping_add(n), order, Ordering::Relaxed) {
+                Ok(before) => return before,
+                Err(other) => seen = other,
+            }
+        }
+    }
 }
 
 impl<W: Word + ?Sized> Word for &W {
@@ -44,6 +58,11 @@ impl<W: Word + ?Sized> Word for &W {
     #[inline]
     fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
         (**self).compare_exchange(current, new, success, failure)
+    }
+
+    #[inline]
+    fn fetch_add(&self, n: u64, order: Ordering) -> u64 {
+        (**self).fetch_add(n, order)
     }
 }
 
@@ -73,6 +92,11 @@ impl Word for core::sync::atomic::AtomicU64 {
     #[inline]
     fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
         self.compare_exchange(current, new, success, failure)
+    }
+
+    #[inline]
+    fn fetch_add(&self, n: u64, order: Ordering) -> u64 {
+        self.fetch_add(n, order)
     }
 }
 
@@ -107,6 +131,12 @@ portable_atomic::cfg_has_atomic_64! {
         ) -> Result<u64, u64> {
             const { refuse_spin_locks(Self::is_always_lock_free()) };
             self.compare_exchange(current, new, success, failure)
+        }
+
+        #[inline]
+        fn fetch_add(&self, n: u64, order: Ordering) -> u64 {
+            const { refuse_spin_locks(Self::is_always_lock_free()) };
+            self.fetch_add(n, order)
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod models;
 pub mod pool_models;
+pub mod ring_models;
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -55,6 +56,15 @@ impl Word for LoomWord {
         }
         // loom would let a loser spin for ever; a real one loses only because another has won.
         .inspect_err(|_| loom::thread::yield_now())
+    }
+
+    fn fetch_add(&self, n: u64, order: Ordering) -> u64 {
+        if self.flaw == Flaw::StoreForCas {
+            let seen = self.cell.load(Ordering::Relaxed);
+            self.cell.store(seen.wrapping_add(n), order);
+            return seen;
+        }
+        self.cell.fetch_add(n, order)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every model that a flaw of the words must break: a model that passes with it proves nothing.
 
-use tollgate_loom_tests::{Flaw, Flaws, models, pool_models};
+use tollgate_loom_tests::{Flaw, Flaws, models, pool_models, ring_models};
 
 #[test]
 #[should_panic(expected = "granted")]
@@ -165,4 +165,25 @@ fn a_store_for_the_exchange_loses_a_refund_when_handing_over() {
 #[should_panic(expected = "after")]
 fn a_store_for_the_exchange_forgets_a_debt() {
     models::overdraw_vs_acquire(Flaws::of_state(Flaw::StoreForCas));
+}
+
+/// A late writer puts its event over a later one.
+#[test]
+#[should_panic(expected = "missed")]
+fn a_store_in_a_slot_of_the_ring() {
+    ring_models::writers_vs_reader::<1>(Flaw::None, Flaw::StoreForCas);
+}
+
+/// Two writers have one place.
+#[test]
+#[should_panic(expected = "missed")]
+fn a_store_in_the_head_of_the_ring() {
+    ring_models::writers_vs_reader::<4>(Flaw::StoreForCas, Flaw::None);
+}
+
+/// Somebody who ends disarms the ring for somebody who has come.
+#[test]
+#[should_panic]
+fn a_store_of_the_watchers() {
+    ring_models::watcher_vs_watcher(Flaw::StoreForCas, Flaw::None);
 }

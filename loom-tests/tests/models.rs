@@ -1,6 +1,6 @@
 //! Every model, with words as they should be.
 
-use tollgate_loom_tests::{Flaw, Flaws, models, pool_models};
+use tollgate_loom_tests::{Flaw, Flaws, models, pool_models, ring_models};
 
 #[test]
 fn acquire_vs_acquire() {
@@ -203,4 +203,16 @@ fn hand_over_vs_long_idle() {
 #[test]
 fn overdraw_vs_acquire() {
     models::overdraw_vs_acquire(Flaws::NONE);
+}
+
+#[test]
+fn ring_writers_vs_reader() {
+    ring_models::writers_vs_reader::<1>(Flaw::None, Flaw::None);
+    ring_models::writers_vs_reader::<2>(Flaw::None, Flaw::None);
+    ring_models::writers_vs_reader::<4>(Flaw::None, Flaw::None);
+}
+
+#[test]
+fn ring_watcher_vs_watcher() {
+    ring_models::watcher_vs_watcher(Flaw::None, Flaw::None);
 }

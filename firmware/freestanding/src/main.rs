@@ -7,8 +7,8 @@
 use core::time::Duration;
 
 use tollgate_core::{
-    AtomicTokenBucket, Clock, CompactTokenBucket, Counter, CounterClock, KeyedBuckets, NoClock, Quota, Refiller,
-    TokenBucket, quota,
+    AtomicTokenBucket, Clock, CompactTokenBucket, Counter, CounterClock, KeyedBuckets, NoClock, ObservationRing,
+    Observed, Quota, Refiller, TokenBucket, quota,
 };
 
 const QUOTA: Quota = quota!(Quota::per_second(10), burst 5);
@@ -22,6 +22,7 @@ static CLOCK: CounterClock = CounterClock::new(TIMER, || input() as u32);
 static BUCKET: TokenBucket<&CounterClock> = TokenBucket::with_clock(QUOTA, &CLOCK);
 static COMPACT: CompactTokenBucket = CompactTokenBucket::with_window(QUOTA, Duration::from_hours(1), NoClock);
 static POOL: AtomicTokenBucket = AtomicTokenBucket::new(1000);
+static EVENTS: ObservationRing<10> = ObservationRing::new();
 
 /// A value that the optimiser knows nothing about.
 #[inline(never)]
@@ -60,6 +61,15 @@ fn everything() -> u64 {
     seen(POOL.drain());
     let mut owner = Refiller::new(QUOTA, now);
     seen(owner.refill_at(input(), &POOL));
+
+    EVENTS.push(now, input() as u8, n);
+    if let Some(mut watcher) = EVENTS.watch() {
+        seen(match watcher.read() {
+            Some(Observed::Event(event)) => event.micros.into(),
+            Some(Observed::Missed(count)) => count,
+            _ => 0,
+        });
+    }
 
     // A quota that is known at run time only.
     let quota = Quota::new(n, Duration::new(now, 0)).and_then(|rate| rate.with_burst(input() as u32));
