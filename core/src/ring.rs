@@ -178,7 +178,7 @@ const fn is_past(found: u64, lap: u64) -> bool {
 /// Somebody who watches an [`ObservationRing`], until it is dropped.
 ///
 /// A watcher that is never dropped (a killed process) leaves the ring armed.
-pub struct Watcher<'a, const N: usize, W: Word = DefaultWord> {
+pub struct Watcher<'a, const N: usize, W: Word> {
     ring: &'a ObservationRing<N, W>,
     next: u64,
 }

@@ -52,7 +52,7 @@ fn who_comes_late_is_told_how_many_were_missed() {
         let ring: ObservationRing<N> = ObservationRing::new();
         let mut watcher = ring.watch().unwrap();
         let (mut written, mut next) = (0_u32, 0);
-        for burst in (0..2 * N as u32 + 3).cycle().take(20_000) {
+        for burst in (0..2 * N + 3).cycle().take(20_000) {
             for _ in 0..burst {
                 ring.push(written.into(), 1, written);
                 written += 1;
@@ -67,7 +67,7 @@ fn who_comes_late_is_told_how_many_were_missed() {
                 }
             }
             assert_eq!(next, written);
-            assert!(burst as usize <= N || watcher.read().is_none());
+            assert!(burst <= N || watcher.read().is_none());
         }
     }
     check::<1>();
