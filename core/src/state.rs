@@ -331,17 +331,17 @@ impl State {
     }
 
     /// Makes the state of a bucket with another quota that has the level of this one at `now`, in microseconds: the
-    /// whole tokens, at most the new capacity, and the whole tokens that are owed, at most as many as can be.
+    /// whole tokens, at most the new capacity, or what is owed, at most as much as can be.
     pub(crate) const fn convert(self, quota: &Quota, new: &Quota, now: u64) -> Self {
         let before = quota.moment(now);
         let level = self.refill(quota, before);
         let state = Self::new(new, level.tokens, new.moment(now));
-        let (owed, _) = quota.scale().tokens(level.last.tick().saturating_sub(quota.full_from(before)));
-        let owed = if owed < new.most_owed() as u64 { lower(owed) } else { new.most_owed() };
+        let owed = new.scale().from_ticks(level.last.tick().saturating_sub(quota.full_from(before)), quota.scale());
+        let owed = if owed < new.most_owed_ticks() { owed } else { new.most_owed_ticks() };
         if owed == 0 {
             return state;
         }
-        match state.owing(state.last.tick().saturating_add(new.scale().ticks(owed))) {
+        match state.owing(state.last.tick().saturating_add(owed)) {
             Some(owing) => owing,
             None => state,
         }

@@ -106,6 +106,18 @@ impl Scale {
         }
     }
 
+    /// The ticks in which as many tokens, and parts of one, accrue as in `ticks` of another scale, rounded up.
+    pub(crate) const fn from_ticks(self, ticks: u64, other: Self) -> u64 {
+        let (whole, taken) = other.tokens(ticks);
+        // Below 2^29, and so is what it is scaled by.
+        let rest = ticks.saturating_sub(taken) << self.up;
+        let part = (rest >> other.up).wrapping_add(((rest >> other.up) << other.up != rest) as u64);
+        let part = part >> self.down | (self.down > 0 && part > 0) as u64;
+        #[allow(clippy::cast_possible_truncation, reason = "compared before")]
+        let whole = if whole < u32::MAX as u64 { whole as u32 } else { u32::MAX };
+        self.ticks(whole).saturating_add(part)
+    }
+
     /// The first microsecond that reads as `tick` or later: ceil(tick · b / a).
     pub(crate) const fn micros(self, tick: u64) -> u128 {
         // tick < 2^64. Where down is 0, period < 2^62; else a tick holds so many tokens that the ticks of all the time

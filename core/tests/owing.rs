@@ -166,3 +166,29 @@ fn a_tick_that_has_begun_is_no_debt() {
     assert_eq!(heir.available_at(1499), Ok(0));
     assert!(heir.available_at(2000).unwrap() >= 1, "no later than one tick");
 }
+
+/// However often it is handed over, a debt is paid when it was due, but for a tick each time.
+#[test]
+fn a_debt_is_not_forgiven_by_the_way() {
+    let quotas = [
+        quota!(Quota::per_second(10), burst 40),
+        quota!(Quota::per_second(1_000_000), burst 40_000),
+        quota!(Quota::per_minute(7), burst 40),
+        quota!(Quota::new(4_000_000, Duration::from_micros(1)), burst 4_000_000_000),
+    ];
+    for quota in quotas {
+        // To the same speed and back, in other ticks.
+        let other = quota.with_burst(quota.capacity() / 3 * 2).unwrap();
+        let mut bucket = at(quota, 0, 0);
+        bucket.overdraw_at(0, quota.capacity() / 4).unwrap();
+        let due = bucket.retry_after_at(0, 1).unwrap();
+        for now in 0..100 {
+            let heir = at(if now % 2 == 0 { other } else { quota }, 0, 0);
+            bucket.hand_over_at(now, &heir).unwrap();
+            bucket = heir;
+        }
+        let late = bucket.retry_after_at(100, 1).unwrap() + Duration::from_micros(100);
+        assert!(late >= due, "{quota}: {late:?}, {due:?} was due");
+        assert!(late <= due + Duration::from_micros(100) + due / 1_000_000, "{quota}: {late:?}, {due:?} was due");
+    }
+}
