@@ -23,8 +23,20 @@
 #error "tollgate.h: say how this compiler aligns a struct"
 #endif
 
+/* Where the target has no 64-bit atomics (Cortex-M, 32-bit RISC-V), the library needs these two functions of the program: */
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* masks interrupts, even if they are masked already, and returns what the other needs to restore what was; */
+uint32_t tollgate_enter_critical_section(void);
+/* restores what was. */
+void tollgate_leave_critical_section(uint32_t state);
+#ifdef __cplusplus
+}
+#endif
+
 /**
- * What `retry_after_us` is if the call can never succeed.
+ * What is written to `retry_after_us` if the call can never succeed.
  */
 #define TOLLGATE_NEVER 18446744073709551615ull
 
@@ -240,7 +252,8 @@ tollgate_status tollgate_try_acquire(struct tollgate_bucket *bucket,
                                      uint64_t *retry_after_us);
 
 /**
- * Takes up to `n` tokens at the time `now_us`: what there is. Writes how many to `taken`, which may be 0.
+ * Takes up to `n` tokens at the time `now_us`: what there is. Writes how many to `taken`, which may be 0;
+ * after an error it is.
  *
  * # Safety
  *
@@ -271,7 +284,7 @@ tollgate_status tollgate_refund(struct tollgate_bucket *bucket, const struct tol
 tollgate_status tollgate_reset(struct tollgate_bucket *bucket, const struct tollgate_quota *quota, uint64_t now_us);
 
 /**
- * Writes the number of tokens that are there at the time `now_us` to `available`, and takes none.
+ * Writes the number of tokens that are there at the time `now_us` to `available`, and takes none. After an error, it is 0.
  *
  * # Safety
  *
@@ -284,7 +297,7 @@ tollgate_status tollgate_available(const struct tollgate_bucket *bucket,
 
 /**
  * Writes how long to wait from `now_us` until `n` tokens are there, in microseconds, to `retry_after_us`; 0 if they
- * are. `TOLLGATE_EXCEEDS_CAPACITY`: they never are.
+ * are. `TOLLGATE_EXCEEDS_CAPACITY`: they never are. After this and any other error it is `TOLLGATE_NEVER`.
  *
  * # Safety
  *
@@ -358,6 +371,19 @@ tollgate_status tollgate_quota_init(struct tollgate_quota *quota,
                                     uint32_t tokens,
                                     uint64_t period_ns,
                                     uint32_t burst);
+
+/**
+ * Reads a quota: `tokens` accrue in each `period_ns` nanoseconds, and at most `burst` are held. Any of the three pointers may
+ * be null. After an error, they are 0.
+ *
+ * # Safety
+ *
+ * `quota` points to a `tollgate_quota`; the others are null, or point to storage of the caller's own.
+ */
+tollgate_status tollgate_quota_get(const struct tollgate_quota *quota,
+                                   uint32_t *tokens,
+                                   uint64_t *period_ns,
+                                   uint32_t *burst);
 
 /**
  * Says what a status means, and what to do about it: a text in English that is there for ever.

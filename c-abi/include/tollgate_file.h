@@ -1,7 +1,8 @@
 /* tollgate: one limit for all processes of a machine, in a memory-mapped file.
  *
  * There is no server, no daemon and no lock; a process that is killed leaves nothing to clean up. Every call may be made
- * from any thread. The time is the machine's.
+ * from any thread. The time is the machine's. Opening a file installs a handler of SIGBUS, which makes an error of a file that
+ * is truncated in use, and passes any other SIGBUS on to the handler before it: install one of yours first.
  *
  * Made by cbindgen from c-abi/src: change that. */
 
@@ -55,7 +56,8 @@ tollgate_status tollgate_file_acquire_timeout(const struct tollgate_file *file,
                                               uint64_t timeout_us);
 
 /**
- * Takes up to `n` tokens: what there is. Writes how many to `taken`, which may be 0.
+ * Takes up to `n` tokens: what there is. Writes how many to `taken`, which may be 0; after an error it
+ * is.
  *
  * # Safety
  *
@@ -82,7 +84,7 @@ tollgate_status tollgate_file_refund(const struct tollgate_file *file, uint32_t 
 tollgate_status tollgate_file_reset(const struct tollgate_file *file);
 
 /**
- * Writes the number of tokens that are there to `available`, and takes none.
+ * Writes the number of tokens that are there to `available`, and takes none. After an error, it is 0.
  *
  * # Safety
  *
@@ -91,13 +93,16 @@ tollgate_status tollgate_file_reset(const struct tollgate_file *file);
 tollgate_status tollgate_file_available(const struct tollgate_file *file, uint32_t *available);
 
 /**
- * Writes how long to wait until `n` tokens are there, in microseconds, to `retry_after_us`; 0 if they are.
+ * Writes how long to wait until `n` tokens are there, in microseconds, to `retry_after_us`; 0 if they are. After an error,
+ * it is `TOLLGATE_NEVER`.
  *
  * # Safety
  *
  * As for `tollgate_file_try_acquire`.
  */
-tollgate_status tollgate_file_retry_after(const struct tollgate_file *file, uint32_t n, uint64_t *retry_after_us);
+tollgate_status tollgate_file_retry_after(const struct tollgate_file *file,
+                                          uint32_t n,
+                                          uint64_t *retry_after_us);
 
 /**
  * Copies the quota that is in force to `quota`.

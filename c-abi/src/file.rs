@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use shared::{AcquireError, SharedRateLimiter};
-use tollgate_c_core::tollgate_status::{TOLLGATE_BAD_POINTER, TOLLGATE_OK};
-use tollgate_c_core::{get, micros, put, put_quota, quota_at, refused, status_of, tollgate_quota, tollgate_status};
+use tollgate_c_core::tollgate_status::TOLLGATE_BAD_POINTER;
+use tollgate_c_core::{Out, TOLLGATE_NEVER, micros, put_quota, quota_at, status_of, tollgate_quota, tollgate_status};
 
 use crate::last_error;
 use crate::opening::tollgate_file;
@@ -24,17 +24,19 @@ pub unsafe extern "C" fn tollgate_file_try_acquire(
     n: u32,
     retry_after_us: *mut u64,
 ) -> tollgate_status {
-    // SAFETY: the caller's promise.
-    let Some(limiter) = (unsafe { limiter(file) }) else {
+    status_of(|| {
         // SAFETY: the caller's promise.
-        return unsafe { refused(TOLLGATE_BAD_POINTER, retry_after_us, || None) };
-    };
-    match limiter.try_acquire(n) {
+        let wait = unsafe { Out::optional(retry_after_us, TOLLGATE_NEVER) }?;
         // SAFETY: the caller's promise.
-        Ok(_) => unsafe { refused(TOLLGATE_OK, retry_after_us, || Some(Duration::ZERO)) },
-        // SAFETY: the caller's promise.
-        Err(error) => unsafe { refused(status::of_call(error), retry_after_us, || error.retry_after()) },
-    }
+        match unsafe { limiter(file) }?.try_acquire(n) {
+            Ok(_) => wait.set(|| 0),
+            Err(error) => {
+                wait.set(|| micros(error.retry_after()));
+                return Err(status::of_call(error));
+            }
+        }
+        Ok(())
+    })
 }
 
 /// Takes `n` tokens, and waits for them.
@@ -45,7 +47,7 @@ pub unsafe extern "C" fn tollgate_file_try_acquire(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tollgate_file_acquire(file: *const tollgate_file, n: u32) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(unsafe { call(file, |limiter| limiter.acquire(n)) })
+    status_of(|| unsafe { call(file, |limiter| limiter.acquire(n)) })
 }
 
 /// Takes `n` tokens, and waits for them, but for `timeout_us` microseconds at most. If they would not come in that time,
@@ -61,10 +63,11 @@ pub unsafe extern "C" fn tollgate_file_acquire_timeout(
     timeout_us: u64,
 ) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(unsafe { call(file, |limiter| limiter.acquire_timeout(n, Duration::from_micros(timeout_us))) })
+    status_of(|| unsafe { call(file, |limiter| limiter.acquire_timeout(n, Duration::from_micros(timeout_us))) })
 }
 
-/// Takes up to `n` tokens: what there is. Writes how many to `taken`, which may be 0.
+/// Takes up to `n` tokens: what there is. Writes how many to `taken`, which may be 0; after an error it
+/// is.
 ///
 /// # Safety
 ///
@@ -75,15 +78,14 @@ pub unsafe extern "C" fn tollgate_file_acquire_up_to(
     n: u32,
     taken: *mut u32,
 ) -> tollgate_status {
-    // Before anything is taken.
-    // SAFETY: the caller's promise.
-    if let Err(status) = unsafe { put(taken, 0) } {
-        return status;
-    }
-    // SAFETY: the caller's promise.
-    let count = unsafe { call(file, |limiter| limiter.acquire_up_to(n)) };
-    // SAFETY: the caller's promise.
-    unsafe { get(taken, count) }
+    status_of(|| {
+        // SAFETY: the caller's promise.
+        let taken = unsafe { Out::new(taken, 0) }?;
+        // SAFETY: the caller's promise.
+        let count = unsafe { call(file, |limiter| limiter.acquire_up_to(n)) }?;
+        taken.set(|| count);
+        Ok(())
+    })
 }
 
 /// Gives `n` tokens back that were taken and not used. The limit never holds more than its burst.
@@ -94,7 +96,7 @@ pub unsafe extern "C" fn tollgate_file_acquire_up_to(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tollgate_file_refund(file: *const tollgate_file, n: u32) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(unsafe { call(file, |limiter| limiter.refund(n)) })
+    status_of(|| unsafe { call(file, |limiter| limiter.refund(n)) })
 }
 
 /// Fills the limit.
@@ -105,23 +107,28 @@ pub unsafe extern "C" fn tollgate_file_refund(file: *const tollgate_file, n: u32
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tollgate_file_reset(file: *const tollgate_file) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(unsafe { call(file, SharedRateLimiter::reset) })
+    status_of(|| unsafe { call(file, SharedRateLimiter::reset) })
 }
 
-/// Writes the number of tokens that are there to `available`, and takes none.
+/// Writes the number of tokens that are there to `available`, and takes none. After an error, it is 0.
 ///
 /// # Safety
 ///
 /// As for `tollgate_file_try_acquire`; `available` points to storage of the caller's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tollgate_file_available(file: *const tollgate_file, available: *mut u32) -> tollgate_status {
-    // SAFETY: the caller's promise.
-    let count = unsafe { call(file, SharedRateLimiter::available) };
-    // SAFETY: the caller's promise.
-    unsafe { get(available, count) }
+    status_of(|| {
+        // SAFETY: the caller's promise.
+        let available = unsafe { Out::new(available, 0) }?;
+        // SAFETY: the caller's promise.
+        let count = unsafe { call(file, SharedRateLimiter::available) }?;
+        available.set(|| count);
+        Ok(())
+    })
 }
 
-/// Writes how long to wait until `n` tokens are there, in microseconds, to `retry_after_us`; 0 if they are.
+/// Writes how long to wait until `n` tokens are there, in microseconds, to `retry_after_us`; 0 if they are. After an error,
+/// it is `TOLLGATE_NEVER`.
 ///
 /// # Safety
 ///
@@ -132,10 +139,14 @@ pub unsafe extern "C" fn tollgate_file_retry_after(
     n: u32,
     retry_after_us: *mut u64,
 ) -> tollgate_status {
-    // SAFETY: the caller's promise.
-    let wait = unsafe { call(file, |limiter| limiter.retry_after(n)) };
-    // SAFETY: the caller's promise.
-    unsafe { get(retry_after_us, wait.map(|wait| micros(Some(wait)))) }
+    status_of(|| {
+        // SAFETY: the caller's promise.
+        let retry_after = unsafe { Out::new(retry_after_us, TOLLGATE_NEVER) }?;
+        // SAFETY: the caller's promise.
+        let wait = unsafe { call(file, |limiter| limiter.retry_after(n)) }?;
+        retry_after.set(|| micros(Some(wait)));
+        Ok(())
+    })
 }
 
 /// Copies the quota that is in force to `quota`.
@@ -148,10 +159,12 @@ pub unsafe extern "C" fn tollgate_file_quota(
     file: *const tollgate_file,
     quota: *mut tollgate_quota,
 ) -> tollgate_status {
-    // SAFETY: the caller's promise.
-    let current = unsafe { call(file, |limiter| Ok(limiter.quota())) };
-    // SAFETY: the caller's promise.
-    status_of(current.and_then(|current| unsafe { put_quota(quota, current) }))
+    status_of(|| {
+        // SAFETY: the caller's promise.
+        let current = unsafe { limiter(file) }?.quota();
+        // SAFETY: the caller's promise.
+        unsafe { put_quota(quota, current) }
+    })
 }
 
 /// Changes the quota for all who use the file, at once. What is there stays, up to the new burst. After an error,
@@ -165,13 +178,13 @@ pub unsafe extern "C" fn tollgate_file_set_quota(
     file: *const tollgate_file,
     quota: *const tollgate_quota,
 ) -> tollgate_status {
-    // SAFETY: the caller's promise.
-    let Some(limiter) = (unsafe { limiter(file) }) else { return TOLLGATE_BAD_POINTER };
-    // SAFETY: the caller's promise.
-    match unsafe { quota_at(quota) } {
-        Ok(quota) => limiter.set_quota(quota).map_or_else(|error| last_error::keep(&error), |()| TOLLGATE_OK),
-        Err(status) => status,
-    }
+    last_error::kept(|| {
+        // SAFETY: the caller's promise.
+        let limiter = unsafe { limiter(file) }?;
+        // SAFETY: the caller's promise.
+        let quota = unsafe { quota_at(quota) }?;
+        Ok(limiter.set_quota(quota)?)
+    })
 }
 
 /// Makes all who use the file wait for `wait_us` microseconds, as a server that is asked too often wants it. A pause that
@@ -183,7 +196,7 @@ pub unsafe extern "C" fn tollgate_file_set_quota(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tollgate_file_pause(file: *const tollgate_file, wait_us: u64) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(unsafe { call(file, |limiter| limiter.pause_for(Duration::from_micros(wait_us))) })
+    status_of(|| unsafe { call(file, |limiter| limiter.pause_for(Duration::from_micros(wait_us))) })
 }
 
 /// Ends a pause.
@@ -194,12 +207,12 @@ pub unsafe extern "C" fn tollgate_file_pause(file: *const tollgate_file, wait_us
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tollgate_file_resume(file: *const tollgate_file) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(unsafe { call(file, SharedRateLimiter::resume) })
+    status_of(|| unsafe { call(file, SharedRateLimiter::resume) })
 }
 
-unsafe fn limiter<'a>(file: *const tollgate_file) -> Option<&'a SharedRateLimiter> {
+unsafe fn limiter<'a>(file: *const tollgate_file) -> Result<&'a SharedRateLimiter, tollgate_status> {
     // SAFETY: it is null, or was opened and not closed.
-    unsafe { file.as_ref() }.map(|file| &file.0)
+    unsafe { file.as_ref() }.map(|file| &file.0).ok_or(TOLLGATE_BAD_POINTER)
 }
 
 unsafe fn call<T>(
@@ -207,6 +220,6 @@ unsafe fn call<T>(
     operation: impl FnOnce(&SharedRateLimiter) -> Result<T, AcquireError>,
 ) -> Result<T, tollgate_status> {
     // SAFETY: the caller's promise.
-    let limiter = unsafe { limiter(file) }.ok_or(TOLLGATE_BAD_POINTER)?;
+    let limiter = unsafe { limiter(file) }?;
     operation(limiter).map_err(status::of_call)
 }

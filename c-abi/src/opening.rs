@@ -2,12 +2,13 @@
 
 use std::ffi::{CStr, c_char};
 use std::path::Path;
+use std::ptr;
 
-use shared::{FileError, Options, SharedRateLimiter};
-use tollgate_c_core::tollgate_status::{TOLLGATE_BAD_POINTER, TOLLGATE_OK};
-use tollgate_c_core::{put, quota_at, tollgate_quota, tollgate_status};
+use shared::{Options, SharedRateLimiter};
+use tollgate_c_core::tollgate_status::TOLLGATE_BAD_POINTER;
+use tollgate_c_core::{Out, quota_at, tollgate_quota, tollgate_status};
 
-use crate::last_error;
+use crate::last_error::{self, Failure};
 
 /// A limit in a file, opened. Any number of threads may use it; close it with `tollgate_file_close`.
 #[derive(Debug)]
@@ -29,12 +30,9 @@ pub unsafe extern "C" fn tollgate_file_create(
     file: *mut *mut tollgate_file,
 ) -> tollgate_status {
     // SAFETY: the caller's promise.
-    let quota = match unsafe { quota_at(quota) } {
-        Ok(quota) => quota,
-        Err(status) => return status,
-    };
+    let quota = || unsafe { quota_at(quota) };
     // SAFETY: the caller's promise.
-    unsafe { open(path, file, |path| Options::new().mode(mode).create(path, quota)) }
+    unsafe { open(path, file, |path| Ok(Options::new().mode(mode).create(path, quota()?)?)) }
 }
 
 /// Opens the file of a limit, which must exist; its quota is in it.
@@ -45,7 +43,7 @@ pub unsafe extern "C" fn tollgate_file_create(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tollgate_file_open(path: *const c_char, file: *mut *mut tollgate_file) -> tollgate_status {
     // SAFETY: the caller's promise.
-    unsafe { open(path, file, |path| SharedRateLimiter::open(path)) }
+    unsafe { open(path, file, |path| Ok(SharedRateLimiter::open(path)?)) }
 }
 
 /// Opens the file of a limit, or creates it if there is none. One that exists must have this quota.
@@ -61,12 +59,9 @@ pub unsafe extern "C" fn tollgate_file_open_or_create(
     file: *mut *mut tollgate_file,
 ) -> tollgate_status {
     // SAFETY: the caller's promise.
-    let quota = match unsafe { quota_at(quota) } {
-        Ok(quota) => quota,
-        Err(status) => return status,
-    };
+    let quota = || unsafe { quota_at(quota) };
     // SAFETY: the caller's promise.
-    unsafe { open(path, file, |path| Options::new().mode(mode).open_or_create(path, quota)) }
+    unsafe { open(path, file, |path| Ok(Options::new().mode(mode).open_or_create(path, quota()?)?)) }
 }
 
 /// Closes the file; null is allowed. The limit stays, for others and for the next time.
@@ -85,28 +80,19 @@ pub unsafe extern "C" fn tollgate_file_close(file: *mut tollgate_file) {
 unsafe fn open(
     path: *const c_char,
     file: *mut *mut tollgate_file,
-    how: impl FnOnce(&Path) -> Result<SharedRateLimiter, FileError>,
+    how: impl FnOnce(&Path) -> Result<SharedRateLimiter, Failure>,
 ) -> tollgate_status {
-    // SAFETY: the caller's promise.
-    if let Err(status) = unsafe { put(file, std::ptr::null_mut()) } {
-        return status;
-    }
-    if path.is_null() {
-        return TOLLGATE_BAD_POINTER;
-    }
-    // SAFETY: the caller's promise.
-    let path = unsafe { CStr::from_ptr(path) };
-    match how(&to_path(path)) {
-        Ok(limiter) => {
-            let handle = Box::into_raw(Box::new(tollgate_file(limiter)));
-            // SAFETY: the caller's promise.
-            match unsafe { put(file, handle) } {
-                Ok(()) => TOLLGATE_OK,
-                Err(status) => status,
-            }
+    last_error::kept(|| {
+        // SAFETY: the caller's promise.
+        let file = unsafe { Out::new(file, ptr::null_mut()) }?;
+        if path.is_null() {
+            return Err(TOLLGATE_BAD_POINTER.into());
         }
-        Err(error) => last_error::keep(&error),
-    }
+        // SAFETY: the caller's promise.
+        let limiter = how(&to_path(unsafe { CStr::from_ptr(path) }))?;
+        file.set(|| Box::into_raw(Box::new(tollgate_file(limiter))));
+        Ok(())
+    })
 }
 
 #[cfg(unix)]

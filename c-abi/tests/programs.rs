@@ -4,12 +4,27 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
+
+/// Builds the static library, since Cargo builds none for a test; beside what it has built for this one.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let built = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
+        let cargo = Command::new(env!("CARGO"))
+            .args(["build", "--locked", "-p", "tollgate-c", "--target-dir"])
+            .arg(&built)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .unwrap();
+        assert!(cargo.status.success(), "{}", String::from_utf8_lossy(&cargo.stderr));
+        built.join("debug/libtollgate.a")
+    })
+}
 
 /// Compiles a program against the library, and runs it in a folder of its own.
 fn run(source: &Path) -> String {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // Beside this test.
-    let library = std::env::current_exe().unwrap().with_file_name("libtollgate.a");
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("program");
     let compiled = Command::new("cc")
@@ -17,7 +32,7 @@ fn run(source: &Path) -> String {
         .arg("-I")
         .arg(here.join("include"))
         .arg(source)
-        .arg(library)
+        .arg(library())
         .args(["-lm", "-o"])
         .arg(&program)
         .output()

@@ -336,7 +336,7 @@ impl State {
         let before = quota.moment(now);
         let level = self.refill(quota, before);
         let state = Self::new(new, level.tokens, new.moment(now));
-        let owed = new.scale().from_ticks(level.last.tick().saturating_sub(quota.full_from(before)), quota.scale());
+        let owed = new.scale().ticks_of(level.last.tick().saturating_sub(quota.full_from(before)), quota.scale());
         let owed = if owed < new.most_owed_ticks() { owed } else { new.most_owed_ticks() };
         if owed == 0 {
             return state;

@@ -107,7 +107,7 @@ impl Scale {
     }
 
     /// The ticks in which as many tokens, and parts of one, accrue as in `ticks` of another scale, rounded up.
-    pub(crate) const fn from_ticks(self, ticks: u64, other: Self) -> u64 {
+    pub(crate) const fn ticks_of(self, ticks: u64, other: Self) -> u64 {
         let (whole, taken) = other.tokens(ticks);
         // Below 2^29, and so is what it is scaled by.
         let rest = ticks.saturating_sub(taken) << self.up;

@@ -13,6 +13,7 @@
 #include <linux/module.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
+#include <linux/version.h>
 
 #include "tollgate.h"
 
@@ -130,8 +131,8 @@ static int race(void *racer_)
 		if (n % 1024 == 0)
 			cond_resched();
 	}
-	complete(&racer->done);
-	return 0;
+	/* Not a return, which would be code of a module that may be gone. */
+	kthread_complete_and_exit(&racer->done, 0);
 }
 
 static enum hrtimer_restart interrupt(struct hrtimer *timer)
@@ -149,8 +150,12 @@ static void race_for_tokens(void)
 
 	CHECK(tollgate_quota_init(&race_quota, 1, 86400 * NSEC_PER_SEC, TOKENS) == TOLLGATE_OK &&
 	      tollgate_bucket_init(&race_bucket, &race_quota) == TOLLGATE_OK, "a race for %d tokens\n", TOKENS);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(&timer, interrupt, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+#else
 	hrtimer_init(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 	timer.function = interrupt;
+#endif
 	hrtimer_start(&timer, ns_to_ktime(50 * NSEC_PER_USEC), HRTIMER_MODE_REL_HARD);
 	for_each_online_cpu(cpu) {
 		struct racer *racer = &racers[threads];

@@ -4,13 +4,12 @@ use core::time::Duration;
 
 use tollgate_core::{DefaultWord, NoClock, State, TokenBucket, TryAcquireError, Words};
 
-use crate::opaque::{at, get, put};
+use crate::opaque::{Out, at, put};
 use crate::status::status_of;
 use crate::tollgate_status;
-use crate::tollgate_status::TOLLGATE_OK;
 use crate::{quota_at, tollgate_quota};
 
-/// What `retry_after_us` is if the call can never succeed.
+/// What is written to `retry_after_us` if the call can never succeed.
 pub const TOLLGATE_NEVER: u64 = 0xffff_ffff_ffff_ffff;
 
 /// A token bucket, to be shared by threads and interrupts: 16 bytes. Initialise it with `tollgate_bucket_init`; one of
@@ -39,10 +38,13 @@ pub unsafe extern "C" fn tollgate_bucket_init(
     bucket: *mut tollgate_bucket,
     quota: *const tollgate_quota,
 ) -> tollgate_status {
-    // SAFETY: the caller's promise.
-    let cells = unsafe { quota_at(quota) }.map(|quota| State::full(&quota).to_words().map(DefaultWord::new));
-    // SAFETY: the caller's promise. The cells fill the bucket, as is asserted above.
-    status_of(cells.and_then(|cells| unsafe { put_aligned::<tollgate_bucket, _>(bucket, cells) }))
+    status_of(|| {
+        // SAFETY: the caller's promise.
+        let quota = unsafe { quota_at(quota) }?;
+        let cells = State::full(&quota).to_words().map(DefaultWord::new);
+        // SAFETY: the caller's promise.
+        unsafe { put_aligned::<tollgate_bucket, _>(bucket, cells) }
+    })
 }
 
 /// Takes `n` tokens at the time `now_us`, or none.
@@ -62,21 +64,24 @@ pub unsafe extern "C" fn tollgate_try_acquire(
     n: u32,
     retry_after_us: *mut u64,
 ) -> tollgate_status {
-    // SAFETY: the caller's promise.
-    let bucket = match unsafe { bucket_at(bucket, quota) } {
-        Ok(bucket) => bucket,
+    status_of(|| {
         // SAFETY: the caller's promise.
-        Err(status) => return unsafe { refused(status, retry_after_us, || None) },
-    };
-    match bucket.try_acquire_at(now_us, n) {
+        let wait = unsafe { Out::optional(retry_after_us, TOLLGATE_NEVER) }?;
         // SAFETY: the caller's promise.
-        Ok(_) => unsafe { refused(TOLLGATE_OK, retry_after_us, || Some(Duration::ZERO)) },
-        // SAFETY: the caller's promise.
-        Err(refusal) => unsafe { refused(refusal.into(), retry_after_us, || refusal.retry_after()) },
-    }
+        let bucket = unsafe { bucket_at(bucket, quota) }?;
+        match bucket.try_acquire_at(now_us, n) {
+            Ok(_) => wait.set(|| 0),
+            Err(refusal) => {
+                wait.set(|| micros(refusal.retry_after()));
+                return Err(refusal.into());
+            }
+        }
+        Ok(())
+    })
 }
 
-/// Takes up to `n` tokens at the time `now_us`: what there is. Writes how many to `taken`, which may be 0.
+/// Takes up to `n` tokens at the time `now_us`: what there is. Writes how many to `taken`, which may be 0;
+/// after an error it is.
 ///
 /// # Safety
 ///
@@ -89,15 +94,14 @@ pub unsafe extern "C" fn tollgate_acquire_up_to(
     n: u32,
     taken: *mut u32,
 ) -> tollgate_status {
-    // Before anything is taken.
-    // SAFETY: the caller's promise.
-    if let Err(status) = unsafe { put(taken, 0) } {
-        return status;
-    }
-    // SAFETY: the caller's promise.
-    let count = unsafe { call(bucket, quota, |bucket| bucket.acquire_up_to_at(now_us, n)) };
-    // SAFETY: the caller's promise.
-    unsafe { get(taken, count) }
+    status_of(|| {
+        // SAFETY: the caller's promise.
+        let taken = unsafe { Out::new(taken, 0) }?;
+        // SAFETY: the caller's promise.
+        let count = unsafe { call(bucket, quota, |bucket| bucket.acquire_up_to_at(now_us, n)) }?;
+        taken.set(|| count);
+        Ok(())
+    })
 }
 
 /// Gives `n` tokens back that were taken and not used. The bucket never holds more than its burst.
@@ -112,7 +116,7 @@ pub unsafe extern "C" fn tollgate_refund(
     n: u32,
 ) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(unsafe { call(bucket, quota, |bucket| bucket.refund(n)) })
+    status_of(|| unsafe { call(bucket, quota, |bucket| bucket.refund(n)) })
 }
 
 /// Fills the bucket at the time `now_us`.
@@ -127,10 +131,10 @@ pub unsafe extern "C" fn tollgate_reset(
     now_us: u64,
 ) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(unsafe { call(bucket, quota, |bucket| bucket.reset_at(now_us)) })
+    status_of(|| unsafe { call(bucket, quota, |bucket| bucket.reset_at(now_us)) })
 }
 
-/// Writes the number of tokens that are there at the time `now_us` to `available`, and takes none.
+/// Writes the number of tokens that are there at the time `now_us` to `available`, and takes none. After an error, it is 0.
 ///
 /// # Safety
 ///
@@ -142,14 +146,18 @@ pub unsafe extern "C" fn tollgate_available(
     now_us: u64,
     available: *mut u32,
 ) -> tollgate_status {
-    // SAFETY: the caller's promise.
-    let count = unsafe { call(bucket, quota, |bucket| bucket.available_at(now_us)) };
-    // SAFETY: the caller's promise.
-    unsafe { get(available, count) }
+    status_of(|| {
+        // SAFETY: the caller's promise.
+        let available = unsafe { Out::new(available, 0) }?;
+        // SAFETY: the caller's promise.
+        let count = unsafe { call(bucket, quota, |bucket| bucket.available_at(now_us)) }?;
+        available.set(|| count);
+        Ok(())
+    })
 }
 
 /// Writes how long to wait from `now_us` until `n` tokens are there, in microseconds, to `retry_after_us`; 0 if they
-/// are. `TOLLGATE_EXCEEDS_CAPACITY`: they never are.
+/// are. `TOLLGATE_EXCEEDS_CAPACITY`: they never are. After this and any other error it is `TOLLGATE_NEVER`.
 ///
 /// # Safety
 ///
@@ -162,10 +170,14 @@ pub unsafe extern "C" fn tollgate_retry_after(
     n: u32,
     retry_after_us: *mut u64,
 ) -> tollgate_status {
-    // SAFETY: the caller's promise.
-    let wait = unsafe { call(bucket, quota, |bucket| bucket.retry_after_at(now_us, n)) };
-    // SAFETY: the caller's promise.
-    unsafe { get(retry_after_us, wait.map(|wait| micros(Some(wait)))) }
+    status_of(|| {
+        // SAFETY: the caller's promise.
+        let retry_after = unsafe { Out::new(retry_after_us, TOLLGATE_NEVER) }?;
+        // SAFETY: the caller's promise.
+        let wait = unsafe { call(bucket, quota, |bucket| bucket.retry_after_at(now_us, n)) }?;
+        retry_after.set(|| micros(Some(wait)));
+        Ok(())
+    })
 }
 
 type Bucket<'a> = TokenBucket<NoClock, Words<&'a DefaultWord>>;
@@ -203,25 +215,6 @@ pub(crate) unsafe fn put_aligned<T, V>(storage: *mut T, value: V) -> Result<(), 
     const { assert!(size_of::<V>() == size_of::<T>() && align_of::<V>() <= align_of::<T>()) };
     // SAFETY: the caller's promise; the size and the alignment do.
     unsafe { put(storage.cast::<V>(), value) }
-}
-
-/// Returns the status, and writes the wait where the caller wants to know it.
-///
-/// # Safety
-///
-/// `retry_after_us` is null, or points to storage of the caller's own.
-pub unsafe fn refused(
-    status: tollgate_status,
-    retry_after_us: *mut u64,
-    wait: impl FnOnce() -> Option<Duration>,
-) -> tollgate_status {
-    if !retry_after_us.is_null() {
-        // SAFETY: the caller's promise.
-        if let Err(bad_pointer) = unsafe { put(retry_after_us, micros(wait())) } {
-            return bad_pointer;
-        }
-    }
-    status
 }
 
 /// A wait as C is told it: `None` is never.

@@ -12,7 +12,7 @@ mod quota;
 mod status;
 
 pub use bucket::*;
-pub use opaque::{get, put};
+pub use opaque::Out;
 pub use pool::*;
 pub use quota::*;
 pub use status::*;

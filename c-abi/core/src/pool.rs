@@ -25,7 +25,7 @@ pub struct tollgate_pool {
 pub unsafe extern "C" fn tollgate_pool_init(pool: *mut tollgate_pool, capacity: u64) -> tollgate_status {
     let cells = [DefaultWord::new(capacity), DefaultWord::new(capacity)];
     // SAFETY: the caller's promise.
-    status_of(unsafe { put_aligned::<tollgate_pool, _>(pool, cells) })
+    status_of(|| unsafe { put_aligned::<tollgate_pool, _>(pool, cells) })
 }
 
 /// Takes `n` tokens, or none: `TOLLGATE_INSUFFICIENT` if there are fewer, `TOLLGATE_EXCEEDS_CAPACITY` if the pool never
@@ -38,8 +38,9 @@ pub unsafe extern "C" fn tollgate_pool_init(pool: *mut tollgate_pool, capacity: 
 pub unsafe extern "C" fn tollgate_pool_claim(pool: *mut tollgate_pool, n: u64) -> tollgate_status {
     // SAFETY: the caller's promise.
     match unsafe { pool_at(pool) } {
-        Ok(pool) if pool.claim(n).is_some() => TOLLGATE_OK,
+        // In Rust, it would be granted as many as that, and told. The capacity does not change.
         Ok(pool) if n > pool.capacity() => TOLLGATE_EXCEEDS_CAPACITY,
+        Ok(pool) if pool.claim(n).is_some() => TOLLGATE_OK,
         Ok(_) => TOLLGATE_INSUFFICIENT,
         Err(status) => status,
     }

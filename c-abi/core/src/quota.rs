@@ -4,9 +4,10 @@ use core::time::Duration;
 
 use tollgate_core::Quota;
 
-use crate::opaque::{at, put};
+use crate::opaque::{Out, at, put};
+use crate::status::status_of;
 use crate::tollgate_status;
-use crate::tollgate_status::{TOLLGATE_BAD_POINTER, TOLLGATE_OK, TOLLGATE_UNINITIALIZED};
+use crate::tollgate_status::{TOLLGATE_BAD_POINTER, TOLLGATE_UNINITIALIZED};
 
 /// Says that a quota was initialised: no bits that memory starts with.
 const MARK: u64 = 0x746f_6c6c_6761_7465;
@@ -42,14 +43,40 @@ pub unsafe extern "C" fn tollgate_quota_init(
     period_ns: u64,
     burst: u32,
 ) -> tollgate_status {
-    match Quota::new(tokens, Duration::from_nanos(period_ns)).and_then(|rate| rate.with_burst(burst)) {
+    status_of(|| {
+        let value = Quota::new(tokens, Duration::from_nanos(period_ns)).and_then(|rate| rate.with_burst(burst))?;
         // SAFETY: the caller's promise.
-        Ok(value) => match unsafe { put_quota(quota, value) } {
-            Ok(()) => TOLLGATE_OK,
-            Err(status) => status,
-        },
-        Err(error) => error.into(),
-    }
+        unsafe { put_quota(quota, value) }
+    })
+}
+
+/// Reads a quota: `tokens` accrue in each `period_ns` nanoseconds, and at most `burst` are held. Any of the three pointers may
+/// be null. After an error, they are 0.
+///
+/// # Safety
+///
+/// `quota` points to a `tollgate_quota`; the others are null, or point to storage of the caller's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_quota_get(
+    quota: *const tollgate_quota,
+    tokens: *mut u32,
+    period_ns: *mut u64,
+    burst: *mut u32,
+) -> tollgate_status {
+    status_of(|| {
+        // SAFETY: the caller's promise.
+        let tokens = unsafe { Out::optional(tokens, 0) }?;
+        // SAFETY: the caller's promise.
+        let burst = unsafe { Out::optional(burst, 0) }?;
+        // SAFETY: the caller's promise.
+        let period_ns = unsafe { Out::optional(period_ns, 0) }?;
+        // SAFETY: the caller's promise.
+        let quota = unsafe { quota_at(quota) }?;
+        tokens.set(|| quota.tokens());
+        period_ns.set(|| u64::try_from(quota.period().as_nanos()).unwrap_or(u64::MAX));
+        burst.set(|| quota.capacity());
+        Ok(())
+    })
 }
 
 /// Writes a quota to storage of the C program.

@@ -131,14 +131,25 @@ const TEXTS: &[(tollgate_status, &CStr)] = &[
 /// Says what a status means, and what to do about it: a text in English that is there for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn tollgate_strerror(status: i32) -> *const c_char {
-    let text = TEXTS.iter().find(|(known, _)| *known as i32 == status);
-    text.map_or(c"no status of tollgate", |(_, text)| text).as_ptr()
+    text(status).as_ptr()
 }
 
-/// The status of a call that gives no value.
-#[must_use]
-pub fn status_of<T>(result: Result<T, tollgate_status>) -> tollgate_status {
-    match result {
+fn text(status: i32) -> &'static CStr {
+    let text = TEXTS.iter().find(|(known, _)| *known as i32 == status);
+    text.map_or(c"no status of tollgate", |(_, text)| text)
+}
+
+impl tollgate_status {
+    /// What it means, and what to do about it.
+    #[must_use]
+    pub fn text(self) -> &'static CStr {
+        text(self as i32)
+    }
+}
+
+/// The status of what a call does.
+pub fn status_of<T>(call: impl FnOnce() -> Result<T, tollgate_status>) -> tollgate_status {
+    match call() {
         Ok(_) => TOLLGATE_OK,
         Err(status) => status,
     }

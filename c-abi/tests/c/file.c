@@ -40,7 +40,9 @@ static void opening(void) {
     tollgate_file_close(NULL);
 
     tollgate_quota none = {0};
-    CHECK(tollgate_file_create(path, &none, 0600, &file) == TOLLGATE_UNINITIALIZED);
+    file = (void *)path;
+    CHECK(tollgate_file_create(path, &none, 0600, &file) == TOLLGATE_UNINITIALIZED && file == NULL);
+    CHECK(strstr(tollgate_last_error(), "initialise it") != NULL);
     CHECK(tollgate_file_open(NULL, &file) == TOLLGATE_BAD_POINTER);
     CHECK(tollgate_file_open(path, NULL) == TOLLGATE_BAD_POINTER);
     CHECK(tollgate_file_open_or_create(path, NULL, 0600, &file) == TOLLGATE_BAD_POINTER);
@@ -83,6 +85,7 @@ static void steering(void) {
     CHECK(tollgate_file_set_quota(file, &quota) == TOLLGATE_OK);
     CHECK(tollgate_file_available(file, &count) == TOLLGATE_OK && count == 5);
     CHECK(tollgate_file_quota(file, &read) == TOLLGATE_OK);
+    CHECK(tollgate_quota_get(&read, &count, NULL, NULL) == TOLLGATE_OK && count == 5);
     /* What was read is a quota. */
     CHECK(tollgate_bucket_init(&bucket, &read) == TOLLGATE_OK);
     CHECK(tollgate_try_acquire(&bucket, &read, 0, 5, NULL) == TOLLGATE_OK);

@@ -23,10 +23,17 @@ static void quotas(void) {
     CHECK(tollgate_quota_init(NULL, 1, SECOND, 1) == TOLLGATE_BAD_POINTER);
 
     /* It is no quota yet. */
+    uint32_t tokens = 9, burst = 9;
+    uint64_t period_ns = 9;
+    CHECK(tollgate_quota_get(&quota, &tokens, &period_ns, &burst) == TOLLGATE_UNINITIALIZED);
+    CHECK(tokens == 0 && period_ns == 0 && burst == 0);
     tollgate_bucket bucket;
     CHECK(tollgate_bucket_init(&bucket, &quota) == TOLLGATE_UNINITIALIZED);
-    CHECK(tollgate_quota_init(&quota, 1, SECOND, 1) == TOLLGATE_OK);
+    CHECK(tollgate_quota_init(&quota, 7, 3 * SECOND, 2) == TOLLGATE_OK);
     CHECK(tollgate_bucket_init(&bucket, &quota) == TOLLGATE_OK);
+    CHECK(tollgate_quota_get(&quota, &tokens, &period_ns, &burst) == TOLLGATE_OK);
+    CHECK(tokens == 7 && period_ns == 3 * SECOND && burst == 2);
+    CHECK(tollgate_quota_get(&quota, NULL, NULL, NULL) == TOLLGATE_OK);
 }
 
 static void buckets(void) {
@@ -84,6 +91,13 @@ static void mistakes(void) {
     CHECK(tollgate_bucket_init(odd, &quota) == TOLLGATE_BAD_POINTER);
     CHECK(tollgate_try_acquire(odd, &quota, 0, 1, NULL) == TOLLGATE_BAD_POINTER);
 
+    uint64_t *odd_wait = (void *)(storage + 4);
+    CHECK(tollgate_try_acquire(&bucket, &quota, 0, 1, odd_wait) == TOLLGATE_BAD_POINTER);
+    /* What was to be told has a value all the same. */
+    wait = count = 99;
+    CHECK(tollgate_retry_after(&bucket, &quota, 0, 3, &wait) == TOLLGATE_EXCEEDS_CAPACITY && wait == TOLLGATE_NEVER);
+    CHECK(tollgate_available(&zeros, &quota, 0, &count) == TOLLGATE_UNINITIALIZED && count == 0);
+
     /* Nothing was taken by any of that, nor where the answer has no place. */
     CHECK(tollgate_acquire_up_to(&bucket, &quota, 0, 2, NULL) == TOLLGATE_BAD_POINTER);
     CHECK(tollgate_available(&bucket, &quota, 0, &count) == TOLLGATE_OK && count == 2);
@@ -100,6 +114,8 @@ static void pools(void) {
     static tollgate_pool zeros;
     tollgate_pool pool;
     CHECK(tollgate_pool_init(&pool, 10) == TOLLGATE_OK);
+    CHECK(tollgate_pool_claim(&pool, 11) == TOLLGATE_EXCEEDS_CAPACITY);
+    CHECK(tollgate_pool_available(&pool) == 10);
     CHECK(tollgate_pool_claim(&pool, 8) == TOLLGATE_OK);
     CHECK(tollgate_pool_claim(&pool, 3) == TOLLGATE_INSUFFICIENT);
     CHECK(tollgate_pool_claim(&pool, 11) == TOLLGATE_EXCEEDS_CAPACITY);

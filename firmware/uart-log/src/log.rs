@@ -22,7 +22,9 @@ pub enum Source {
 
 const SOURCES: usize = 3;
 
-/// The timer's 24 bits, as a clock that does not turn over. Somebody has to read it once in a turn, 1.3 seconds.
+/// The timer's 24 bits, as a clock that does not turn over. Somebody has to read it at least each
+/// [`max_gap`](tollgate_core::Counter::max_gap), 1.25 seconds: the main loop does. The timer's interrupt, which comes once in
+/// a turn, would be too rare.
 static CLOCK: CounterClock = CounterClock::new(COUNTER, timer::count);
 static LOG: Mutex<RefCell<Log>> = Mutex::new(RefCell::new(Log::new()));
 
