@@ -18,7 +18,8 @@ pub trait GiveBack {
 ///
 /// Nobody can be told that giving back has failed: if others change a [`TokenBucket`](crate::TokenBucket) at each of
 /// [`MAX_ATTEMPTS`](crate::MAX_ATTEMPTS) attempts, or it has moved, the tokens count as spent. A permit that is never
-/// dropped (`core::mem::forget`, a killed process) has spent all, too.
+/// dropped (`core::mem::forget`, a killed process) has spent all, too. A process that forks has each permit twice, and
+/// what goes back, if others can see it, goes back twice: [`forget`](Self::forget) those of the child.
 ///
 /// # Examples
 ///
