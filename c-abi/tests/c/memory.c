@@ -87,11 +87,11 @@ static void mistakes(void) {
     CHECK(tollgate_retry_after(&bucket, &quota, 0, 1, NULL) == TOLLGATE_BAD_POINTER);
     /* Not aligned. */
     _Alignas(16) char storage[48];
-    tollgate_bucket *odd = (void *)(storage + 4);
+    tollgate_bucket *odd = (void *)(storage + 1);
     CHECK(tollgate_bucket_init(odd, &quota) == TOLLGATE_BAD_POINTER);
     CHECK(tollgate_try_acquire(odd, &quota, 0, 1, NULL) == TOLLGATE_BAD_POINTER);
 
-    uint64_t *odd_wait = (void *)(storage + 4);
+    uint64_t *odd_wait = (void *)(storage + 1);
     CHECK(tollgate_try_acquire(&bucket, &quota, 0, 1, odd_wait) == TOLLGATE_BAD_POINTER);
     /* What was to be told has a value all the same. */
     wait = count = 99;

@@ -69,13 +69,9 @@ fn rfc3339(line: &str, first: &str) -> Option<i64> {
         return None;
     }
     // A date alone has its time in the next field.
-    let end = if first.len() <= 10 {
-        let rest = line.get(first.len()..)?;
-        first.len() + rest.len() - rest.trim_start().len() + rest.split_whitespace().next()?.len()
-    } else {
-        first.len()
-    };
-    let text = line.get(..end)?.trim_end_matches([',', ';', ':', ']']);
+    let text =
+        if first.len() <= 10 { format!("{first} {}", line.split_whitespace().nth(1)?) } else { first.to_owned() };
+    let text = text.trim_end_matches([',', ';', ':', ']']);
     let time = text.parse::<Timestamp>();
     let time = time.or_else(|_| text.parse::<civil::DateTime>()?.to_zoned(TimeZone::UTC).map(|time| time.timestamp()));
     Some(time.ok()?.as_microsecond())

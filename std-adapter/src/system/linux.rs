@@ -39,7 +39,9 @@ pub(crate) fn allocate(file: &File, length: u64) -> io::Result<()> {
 
 /// Names the file systems (statfs(2)) whose files other machines share.
 pub(crate) fn remote(file: &File) -> Option<&'static str> {
-    match fstatfs(file).ok()?.f_type {
+    // Of 32 bits, in a field that is signed, and on some machines no larger.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the bits count")]
+    match fstatfs(file).ok()?.f_type as u32 {
         0x6969 => Some("NFS"),
         0xff53_4d42 | 0x517b | 0xfe53_4d42 => Some("a Windows share"),
         0x0102_1997 => Some("9p"),
