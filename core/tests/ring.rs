@@ -7,6 +7,9 @@ use core::sync::atomic::Ordering;
 
 use tollgate_core::{Observation, ObservationRing, Observed, Word};
 
+/// Miri is slow.
+const BURSTS: usize = if cfg!(miri) { 50 } else { 20_000 };
+
 fn event(micros: u32, kind: u8, count: u16) -> Option<Observed> {
     Some(Observed::Event(Observation { kind, count, micros }))
 }
@@ -52,7 +55,7 @@ fn who_comes_late_is_told_how_many_were_missed() {
         let ring: ObservationRing<N> = ObservationRing::new();
         let mut watcher = ring.watch().unwrap();
         let (mut written, mut next) = (0_u32, 0);
-        for burst in (0..2 * N + 3).cycle().take(20_000) {
+        for burst in (0..2 * N + 3).cycle().take(BURSTS) {
             for _ in 0..burst {
                 ring.push(written.into(), 1, written);
                 written += 1;
