@@ -21,7 +21,8 @@ fn main() {
     empty.try_acquire_at(0, 1).unwrap();
     let half = TokenBucket::new(PLENTY);
     half.try_acquire_at(0, 500_000_000).unwrap();
-    let compact = CompactTokenBucket::with_window(PLENTY, core::time::Duration::from_hours(1), NoClock);
+    // As in a `static`: its ticks are chosen when it is compiled.
+    let compact = const { CompactTokenBucket::with_window(PLENTY, core::time::Duration::from_hours(1), NoClock) };
     let pool = AtomicTokenBucket::new(u64::MAX);
     let drained = AtomicTokenBucket::new(u64::MAX);
     drained.drain();

@@ -205,7 +205,7 @@ typedef struct TOLLGATE_ALIGNED(16) tollgate_bucket {
  */
 typedef struct tollgate_quota {
   /**
-   * The quota, and the mark in the last word.
+   * The quota, whose padding nobody writes, and the mark in the last word.
    */
   uint64_t opaque[8];
 } tollgate_quota;

@@ -47,7 +47,7 @@ pub unsafe extern "C" fn tollgate_file_try_acquire(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tollgate_file_acquire(file: *const tollgate_file, n: u32) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(|| unsafe { call(file, |limiter| limiter.acquire(n)) })
+    unsafe { call(file, |limiter| limiter.acquire(n)) }
 }
 
 /// Takes `n` tokens, and waits for them, but for `timeout_us` microseconds at most. If they would not come in that time,
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn tollgate_file_acquire_timeout(
     timeout_us: u64,
 ) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(|| unsafe { call(file, |limiter| limiter.acquire_timeout(n, Duration::from_micros(timeout_us))) })
+    unsafe { call(file, |limiter| limiter.acquire_timeout(n, Duration::from_micros(timeout_us))) }
 }
 
 /// Takes up to `n` tokens: what there is. Writes how many to `taken`, which may be 0; after an error it
@@ -78,14 +78,8 @@ pub unsafe extern "C" fn tollgate_file_acquire_up_to(
     n: u32,
     taken: *mut u32,
 ) -> tollgate_status {
-    status_of(|| {
-        // SAFETY: the caller's promise.
-        let taken = unsafe { Out::new(taken, 0) }?;
-        // SAFETY: the caller's promise.
-        let count = unsafe { call(file, |limiter| limiter.acquire_up_to(n)) }?;
-        taken.set(|| count);
-        Ok(())
-    })
+    // SAFETY: the caller's promise.
+    unsafe { tell(file, taken, 0, |limiter| limiter.acquire_up_to(n)) }
 }
 
 /// Gives `n` tokens back that were taken and not used. The limit never holds more than its burst.
@@ -96,7 +90,7 @@ pub unsafe extern "C" fn tollgate_file_acquire_up_to(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tollgate_file_refund(file: *const tollgate_file, n: u32) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(|| unsafe { call(file, |limiter| limiter.refund(n)) })
+    unsafe { call(file, |limiter| limiter.refund(n)) }
 }
 
 /// Fills the limit.
@@ -107,7 +101,7 @@ pub unsafe extern "C" fn tollgate_file_refund(file: *const tollgate_file, n: u32
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tollgate_file_reset(file: *const tollgate_file) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(|| unsafe { call(file, SharedRateLimiter::reset) })
+    unsafe { call(file, SharedRateLimiter::reset) }
 }
 
 /// Writes the number of tokens that are there to `available`, and takes none. After an error, it is 0.
@@ -117,14 +111,8 @@ pub unsafe extern "C" fn tollgate_file_reset(file: *const tollgate_file) -> toll
 /// As for `tollgate_file_try_acquire`; `available` points to storage of the caller's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tollgate_file_available(file: *const tollgate_file, available: *mut u32) -> tollgate_status {
-    status_of(|| {
-        // SAFETY: the caller's promise.
-        let available = unsafe { Out::new(available, 0) }?;
-        // SAFETY: the caller's promise.
-        let count = unsafe { call(file, SharedRateLimiter::available) }?;
-        available.set(|| count);
-        Ok(())
-    })
+    // SAFETY: the caller's promise.
+    unsafe { tell(file, available, 0, SharedRateLimiter::available) }
 }
 
 /// Writes how long to wait until `n` tokens are there, in microseconds, to `retry_after_us`; 0 if they are. After an error,
@@ -139,14 +127,8 @@ pub unsafe extern "C" fn tollgate_file_retry_after(
     n: u32,
     retry_after_us: *mut u64,
 ) -> tollgate_status {
-    status_of(|| {
-        // SAFETY: the caller's promise.
-        let retry_after = unsafe { Out::new(retry_after_us, TOLLGATE_NEVER) }?;
-        // SAFETY: the caller's promise.
-        let wait = unsafe { call(file, |limiter| limiter.retry_after(n)) }?;
-        retry_after.set(|| micros(Some(wait)));
-        Ok(())
-    })
+    // SAFETY: the caller's promise.
+    unsafe { tell(file, retry_after_us, TOLLGATE_NEVER, |limiter| Ok(micros(Some(limiter.retry_after(n)?)))) }
 }
 
 /// Copies the quota that is in force to `quota`.
@@ -196,7 +178,7 @@ pub unsafe extern "C" fn tollgate_file_set_quota(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tollgate_file_pause(file: *const tollgate_file, wait_us: u64) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(|| unsafe { call(file, |limiter| limiter.pause_for(Duration::from_micros(wait_us))) })
+    unsafe { call(file, |limiter| limiter.pause_for(Duration::from_micros(wait_us))) }
 }
 
 /// Ends a pause.
@@ -207,7 +189,7 @@ pub unsafe extern "C" fn tollgate_file_pause(file: *const tollgate_file, wait_us
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tollgate_file_resume(file: *const tollgate_file) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(|| unsafe { call(file, SharedRateLimiter::resume) })
+    unsafe { call(file, SharedRateLimiter::resume) }
 }
 
 unsafe fn limiter<'a>(file: *const tollgate_file) -> Result<&'a SharedRateLimiter, tollgate_status> {
@@ -215,11 +197,28 @@ unsafe fn limiter<'a>(file: *const tollgate_file) -> Result<&'a SharedRateLimite
     unsafe { file.as_ref() }.map(|file| &file.0).ok_or(TOLLGATE_BAD_POINTER)
 }
 
+/// Does an operation that has nothing to tell but its status.
 unsafe fn call<T>(
     file: *const tollgate_file,
     operation: impl FnOnce(&SharedRateLimiter) -> Result<T, AcquireError>,
-) -> Result<T, tollgate_status> {
+) -> tollgate_status {
     // SAFETY: the caller's promise.
-    let limiter = unsafe { limiter(file) }?;
-    operation(limiter).map_err(status::of_call)
+    status_of(|| operation(unsafe { limiter(file) }?).map_err(status::of_call))
+}
+
+/// Does an operation, and writes what it finds; or `otherwise`, after an error.
+unsafe fn tell<T>(
+    file: *const tollgate_file,
+    out: *mut T,
+    otherwise: T,
+    operation: impl FnOnce(&SharedRateLimiter) -> Result<T, AcquireError>,
+) -> tollgate_status {
+    status_of(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { Out::new(out, otherwise) }?;
+        // SAFETY: the caller's promise.
+        let found = operation(unsafe { limiter(file) }?).map_err(status::of_call)?;
+        out.set(|| found);
+        Ok(())
+    })
 }

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 use std::path::Path;
 use std::ptr;
 
-use shared::{Options, SharedRateLimiter};
+use shared::{FileError, Options, Quota, SharedRateLimiter};
 use tollgate_c_core::tollgate_status::TOLLGATE_BAD_POINTER;
 use tollgate_c_core::{Out, quota_at, tollgate_quota, tollgate_status};
 
@@ -30,9 +30,7 @@ pub unsafe extern "C" fn tollgate_file_create(
     file: *mut *mut tollgate_file,
 ) -> tollgate_status {
     // SAFETY: the caller's promise.
-    let quota = || unsafe { quota_at(quota) };
-    // SAFETY: the caller's promise.
-    unsafe { open(path, file, |path| Ok(Options::new().mode(mode).create(path, quota()?)?)) }
+    unsafe { make(path, quota, file, |path, quota| Options::new().mode(mode).create(path, quota)) }
 }
 
 /// Opens the file of a limit, which must exist; its quota is in it.
@@ -59,9 +57,7 @@ pub unsafe extern "C" fn tollgate_file_open_or_create(
     file: *mut *mut tollgate_file,
 ) -> tollgate_status {
     // SAFETY: the caller's promise.
-    let quota = || unsafe { quota_at(quota) };
-    // SAFETY: the caller's promise.
-    unsafe { open(path, file, |path| Ok(Options::new().mode(mode).open_or_create(path, quota()?)?)) }
+    unsafe { make(path, quota, file, |path, quota| Options::new().mode(mode).open_or_create(path, quota)) }
 }
 
 /// Closes the file; null is allowed. The limit stays, for others and for the next time.
@@ -75,6 +71,19 @@ pub unsafe extern "C" fn tollgate_file_close(file: *mut tollgate_file) {
         // SAFETY: `open` has made it of a box, and the caller closes it once.
         drop(unsafe { Box::from_raw(file) });
     }
+}
+
+/// Opens a file that is made, if it is, with a quota.
+unsafe fn make(
+    path: *const c_char,
+    quota: *const tollgate_quota,
+    file: *mut *mut tollgate_file,
+    how: impl FnOnce(&Path, Quota) -> Result<SharedRateLimiter, FileError>,
+) -> tollgate_status {
+    // SAFETY: the caller's promise.
+    let quota = || unsafe { quota_at(quota) };
+    // SAFETY: the caller's promise.
+    unsafe { open(path, file, |path| Ok(how(path, quota()?)?)) }
 }
 
 unsafe fn open(

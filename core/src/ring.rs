@@ -177,7 +177,7 @@ const fn is_past(found: u64, lap: u64) -> bool {
 
 /// Somebody who watches an [`ObservationRing`], until it is dropped.
 ///
-/// A watcher that is never dropped (a killed process) leaves the ring armed.
+/// A watcher that is never dropped (a killed process) leaves the ring armed. See [`ObservationRing`] for an example.
 pub struct Watcher<'a, const N: usize, W: Word> {
     ring: &'a ObservationRing<N, W>,
     next: u64,

@@ -94,14 +94,8 @@ pub unsafe extern "C" fn tollgate_acquire_up_to(
     n: u32,
     taken: *mut u32,
 ) -> tollgate_status {
-    status_of(|| {
-        // SAFETY: the caller's promise.
-        let taken = unsafe { Out::new(taken, 0) }?;
-        // SAFETY: the caller's promise.
-        let count = unsafe { call(bucket, quota, |bucket| bucket.acquire_up_to_at(now_us, n)) }?;
-        taken.set(|| count);
-        Ok(())
-    })
+    // SAFETY: the caller's promise.
+    unsafe { tell(bucket, quota, taken, 0, |bucket| bucket.acquire_up_to_at(now_us, n)) }
 }
 
 /// Gives `n` tokens back that were taken and not used. The bucket never holds more than its burst.
@@ -116,7 +110,7 @@ pub unsafe extern "C" fn tollgate_refund(
     n: u32,
 ) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(|| unsafe { call(bucket, quota, |bucket| bucket.refund(n)) })
+    unsafe { call(bucket, quota, |bucket| bucket.refund(n)) }
 }
 
 /// Fills the bucket at the time `now_us`.
@@ -131,7 +125,7 @@ pub unsafe extern "C" fn tollgate_reset(
     now_us: u64,
 ) -> tollgate_status {
     // SAFETY: the caller's promise.
-    status_of(|| unsafe { call(bucket, quota, |bucket| bucket.reset_at(now_us)) })
+    unsafe { call(bucket, quota, |bucket| bucket.reset_at(now_us)) }
 }
 
 /// Writes the number of tokens that are there at the time `now_us` to `available`, and takes none. After an error, it is 0.
@@ -146,14 +140,8 @@ pub unsafe extern "C" fn tollgate_available(
     now_us: u64,
     available: *mut u32,
 ) -> tollgate_status {
-    status_of(|| {
-        // SAFETY: the caller's promise.
-        let available = unsafe { Out::new(available, 0) }?;
-        // SAFETY: the caller's promise.
-        let count = unsafe { call(bucket, quota, |bucket| bucket.available_at(now_us)) }?;
-        available.set(|| count);
-        Ok(())
-    })
+    // SAFETY: the caller's promise.
+    unsafe { tell(bucket, quota, available, 0, |bucket| bucket.available_at(now_us)) }
 }
 
 /// Writes how long to wait from `now_us` until `n` tokens are there, in microseconds, to `retry_after_us`; 0 if they
@@ -170,14 +158,9 @@ pub unsafe extern "C" fn tollgate_retry_after(
     n: u32,
     retry_after_us: *mut u64,
 ) -> tollgate_status {
-    status_of(|| {
-        // SAFETY: the caller's promise.
-        let retry_after = unsafe { Out::new(retry_after_us, TOLLGATE_NEVER) }?;
-        // SAFETY: the caller's promise.
-        let wait = unsafe { call(bucket, quota, |bucket| bucket.retry_after_at(now_us, n)) }?;
-        retry_after.set(|| micros(Some(wait)));
-        Ok(())
-    })
+    let wait = |bucket: &Bucket<'_>| Ok(micros(Some(bucket.retry_after_at(now_us, n)?)));
+    // SAFETY: the caller's promise.
+    unsafe { tell(bucket, quota, retry_after_us, TOLLGATE_NEVER, wait) }
 }
 
 type Bucket<'a> = TokenBucket<NoClock, Words<&'a DefaultWord>>;
@@ -193,14 +176,32 @@ unsafe fn bucket_at<'a>(
     Ok(TokenBucket::over(quota, Words::new(state, horizon), NoClock))
 }
 
-unsafe fn call<T>(
+/// Does an operation that has nothing to tell but its status.
+unsafe fn call(
     bucket: *const tollgate_bucket,
     quota: *const tollgate_quota,
-    operation: impl FnOnce(&Bucket<'_>) -> Result<T, TryAcquireError>,
-) -> Result<T, tollgate_status> {
+    operation: impl FnOnce(&Bucket<'_>) -> Result<(), TryAcquireError>,
+) -> tollgate_status {
     // SAFETY: the caller's promise.
-    let bucket = unsafe { bucket_at(bucket, quota) }?;
-    operation(&bucket).map_err(Into::into)
+    status_of(|| Ok(operation(&unsafe { bucket_at(bucket, quota) }?)?))
+}
+
+/// Does an operation, and writes what it finds; or `otherwise`, after an error.
+unsafe fn tell<T>(
+    bucket: *const tollgate_bucket,
+    quota: *const tollgate_quota,
+    out: *mut T,
+    otherwise: T,
+    operation: impl FnOnce(&Bucket<'_>) -> Result<T, TryAcquireError>,
+) -> tollgate_status {
+    status_of(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { Out::new(out, otherwise) }?;
+        // SAFETY: the caller's promise.
+        let found = operation(&unsafe { bucket_at(bucket, quota) }?)?;
+        out.set(|| found);
+        Ok(())
+    })
 }
 
 /// The words of a bucket or a pool `T`, which is aligned for them and as large.

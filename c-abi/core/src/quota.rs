@@ -1,5 +1,6 @@
 //! Quotas.
 
+use core::mem::MaybeUninit;
 use core::time::Duration;
 
 use tollgate_core::Quota;
@@ -17,8 +18,8 @@ const WORDS: usize = 8;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct tollgate_quota {
-    /// The quota, and the mark in the last word.
-    opaque: [u64; 8],
+    /// The quota, whose padding nobody writes, and the mark in the last word.
+    opaque: [MaybeUninit<u64>; 8],
 }
 
 const _: () = {
@@ -65,11 +66,13 @@ pub unsafe extern "C" fn tollgate_quota_get(
 ) -> tollgate_status {
     status_of(|| {
         // SAFETY: the caller's promise.
-        let tokens = unsafe { Out::optional(tokens, 0) }?;
+        let tokens = unsafe { Out::optional(tokens, 0) };
         // SAFETY: the caller's promise.
-        let burst = unsafe { Out::optional(burst, 0) }?;
+        let period_ns = unsafe { Out::optional(period_ns, 0) };
         // SAFETY: the caller's promise.
-        let period_ns = unsafe { Out::optional(period_ns, 0) }?;
+        let burst = unsafe { Out::optional(burst, 0) };
+        // All of them have been written to, if one of them is bad.
+        let (tokens, period_ns, burst) = (tokens?, period_ns?, burst?);
         // SAFETY: the caller's promise.
         let quota = unsafe { quota_at(quota) }?;
         tokens.set(|| quota.tokens());
@@ -89,8 +92,8 @@ pub unsafe extern "C" fn tollgate_quota_get(
 ///
 /// As for `tollgate_quota_init`.
 pub unsafe fn put_quota(quota: *mut tollgate_quota, value: Quota) -> Result<(), tollgate_status> {
-    let mut opaque = [0; WORDS];
-    opaque[WORDS - 1] = MARK;
+    let mut opaque = [MaybeUninit::new(0); WORDS];
+    opaque[WORDS - 1] = MaybeUninit::new(MARK);
     // SAFETY: the caller's promise.
     unsafe { put(quota, tollgate_quota { opaque }) }?;
     // SAFETY: the words before the mark have room for it, aligned, as is asserted above.
@@ -112,11 +115,11 @@ pub unsafe fn quota_at(quota: *const tollgate_quota) -> Result<Quota, tollgate_s
         return Err(TOLLGATE_BAD_POINTER);
     }
     let marks = quota.cast::<u64>().wrapping_add(WORDS - 1);
-    // SAFETY: it is the last word of the storage. (The words before it have bytes that nobody wrote: padding.)
+    // SAFETY: it is the last word of the storage, which C has written or `put_quota` has.
     let mark = unsafe { at(marks) }?;
     if *mark != MARK {
         return Err(TOLLGATE_UNINITIALIZED);
     }
-    // SAFETY: it is marked, so `put_quota` has written a quota there.
+    // SAFETY: it is marked, so `put_quota` has written a quota there, or in what this is a copy of.
     unsafe { at(quota.cast::<Quota>()) }.copied()
 }

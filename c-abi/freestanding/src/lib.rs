@@ -7,6 +7,13 @@ mod critical_section;
 
 pub use tollgate_c_core::*;
 
+/// A panic that can be reached.
+#[cfg(feature = "panics")]
+#[unsafe(no_mangle)]
+pub extern "C" fn tollgate_divide(n: u32, by: u32) -> u32 {
+    n / by
+}
+
 /// Never reached: nothing in the library panics, as `../check` shows.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

@@ -91,6 +91,10 @@ static void mistakes(void) {
     CHECK(tollgate_bucket_init(odd, &quota) == TOLLGATE_BAD_POINTER);
     CHECK(tollgate_try_acquire(odd, &quota, 0, 1, NULL) == TOLLGATE_BAD_POINTER);
 
+    uint64_t period_ns = 99;
+    uint32_t burst = 99;
+    CHECK(tollgate_quota_get(&quota, (void *)(storage + 1), &period_ns, &burst) == TOLLGATE_BAD_POINTER);
+    CHECK(period_ns == 0 && burst == 0);
     uint64_t *odd_wait = (void *)(storage + 1);
     CHECK(tollgate_try_acquire(&bucket, &quota, 0, 1, odd_wait) == TOLLGATE_BAD_POINTER);
     /* What was to be told has a value all the same. */

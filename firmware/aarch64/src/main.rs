@@ -13,24 +13,16 @@ use aarch64_rt::{ExceptionHandlers, RegisterStateRef, entry, exception_handlers}
 use arm_gic::wfi;
 use board::{HERTZ, count};
 use semihosting::{println, process};
-use tollgate_core::{Counter, CounterClock};
-use tollgate_suite::{Contests, Report, Timed, check_answers, check_turns};
+use tollgate_core::CounterClock;
+use tollgate_suite::{Contests, Report, Timed, check_answers, check_turns, counter};
 
 /// Counts between two interrupts in the contests: no round number, so that they fall anywhere.
 const OFTEN: u32 = 9973;
 
-/// The low bits of the counter, as if it had no more.
-const fn counter(bits: u32) -> Counter {
-    match Counter::new(bits, HERTZ) {
-        Ok(counter) => counter,
-        Err(_) => panic!("it is in range"),
-    }
-}
-
 static CONTESTS: Contests = Contests::new();
-static CLOCK_24: CounterClock = CounterClock::new(counter(24), || count() as u32);
+static CLOCK_24: CounterClock = CounterClock::new(counter(24, HERTZ), || count() as u32);
 static TIMED_24: Timed = Timed::new(&CLOCK_24, 24, HERTZ);
-static CLOCK_32: CounterClock = CounterClock::new(counter(32), || count() as u32);
+static CLOCK_32: CounterClock = CounterClock::new(counter(32, HERTZ), || count() as u32);
 static TIMED_32: Timed = Timed::new(&CLOCK_32, 32, HERTZ);
 /// Counts between two interrupts.
 static PERIOD: AtomicU32 = AtomicU32::new(OFTEN);

@@ -11,17 +11,13 @@ use cortex_m::peripheral::SYST;
 use cortex_m::peripheral::syst::SystClkSource;
 use cortex_m_rt::{entry, exception};
 use semihosting::{println, process};
-use tollgate_core::{Counter, CounterClock};
-use tollgate_suite::{Contests, Report, Timed, check_answers, check_turns};
+use tollgate_core::CounterClock;
+use tollgate_suite::{Contests, Report, Timed, check_answers, check_turns, counter};
 
 const BITS: u32 = 24;
 const HERTZ: u32 = match u32::from_str_radix(env!("HERTZ"), 10) {
     Ok(hertz) => hertz,
     Err(_) => panic!("the build script says how fast the timer is"),
-};
-const COUNTER: Counter = match Counter::new(BITS, HERTZ) {
-    Ok(counter) => counter,
-    Err(_) => panic!("it is in range"),
 };
 const LARGEST: u32 = (1 << BITS) - 1;
 /// Counts between two interrupts in the contests: no round number, so that they fall anywhere.
@@ -29,7 +25,7 @@ const OFTEN: u32 = 1499;
 
 static CONTESTS: Contests = Contests::new();
 /// The timer counts down.
-static CLOCK: CounterClock = CounterClock::new(COUNTER, || !SYST::get_current());
+static CLOCK: CounterClock = CounterClock::new(counter(BITS, HERTZ), || !SYST::get_current());
 static TIMED: Timed = Timed::new(&CLOCK, BITS, HERTZ);
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 

@@ -12,8 +12,8 @@ use riscv::interrupt::Interrupt;
 use riscv::register::mie;
 use riscv_rt::{core_interrupt, entry};
 use semihosting::{println, process};
-use tollgate_core::{Counter, CounterClock};
-use tollgate_suite::{Contests, Report, Timed, check_answers, check_turns};
+use tollgate_core::CounterClock;
+use tollgate_suite::{Contests, Report, Timed, check_answers, check_turns, counter};
 
 /// QEMU's virt board.
 const HERTZ: u32 = 10_000_000;
@@ -22,18 +22,10 @@ const MTIMECMP: usize = 0x0200_4000;
 /// Counts between two interrupts in the contests: no round number, so that they fall anywhere.
 const OFTEN: u32 = 1499;
 
-/// The low bits of the timer, as if it had no more.
-const fn counter(bits: u32) -> Counter {
-    match Counter::new(bits, HERTZ) {
-        Ok(counter) => counter,
-        Err(_) => panic!("it is in range"),
-    }
-}
-
 static CONTESTS: Contests = Contests::new();
-static CLOCK_24: CounterClock = CounterClock::new(counter(24), || mtime() as u32);
+static CLOCK_24: CounterClock = CounterClock::new(counter(24, HERTZ), || mtime() as u32);
 static TIMED_24: Timed = Timed::new(&CLOCK_24, 24, HERTZ);
-static CLOCK_32: CounterClock = CounterClock::new(counter(32), || mtime() as u32);
+static CLOCK_32: CounterClock = CounterClock::new(counter(32, HERTZ), || mtime() as u32);
 static TIMED_32: Timed = Timed::new(&CLOCK_32, 32, HERTZ);
 /// Counts between two interrupts.
 static PERIOD: AtomicU32 = AtomicU32::new(OFTEN);

@@ -13,4 +13,4 @@ mod turns;
 pub use answers::check_answers;
 pub use contest::Contests;
 pub use report::Report;
-pub use turns::{Timed, check_turns};
+pub use turns::{Timed, check_turns, counter};

@@ -3,12 +3,20 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use tollgate_core::{Clock, CounterClock, Quota, TokenBucket, quota};
+use tollgate_core::{Clock, Counter, CounterClock, Quota, TokenBucket, quota};
 
 use crate::Report;
 
 /// A token in a millisecond. It is never full, since it is emptied once in a turn.
 const QUOTA: Quota = quota!(Quota::per_second(1000), burst 200_000);
+
+/// The low bits of a hardware counter, as if it had no more.
+pub const fn counter(bits: u32, hertz: u32) -> Counter {
+    match Counter::new(bits, hertz) {
+        Ok(counter) => counter,
+        Err(_) => panic!("a counter of the boards is in range"),
+    }
+}
 
 /// A bucket that refills by a counter, from which an interrupt takes as well.
 pub struct Timed<F: 'static = fn() -> u32> {
