@@ -40,7 +40,7 @@ const LAPS: u64 = 0xfff;
 /// # Examples
 ///
 /// ```
-/// use tollgate_core::{NoClock, Observation, Observed, ObservationRing, Quota, TokenBucket, quota};
+/// use tollgate_core::{Observation, ObservationRing, Observed, Quota, TokenBucket, quota};
 ///
 /// const REFUSED: u8 = 1;
 /// static BUCKET: TokenBucket = TokenBucket::new(quota!(Quota::per_second(10), burst 2));
