@@ -17,6 +17,6 @@ mod subjects;
 pub use case::{Case, Expect, Rate, Start, Step};
 pub use check::{Failure, Outcome, Seen, Subject, check};
 #[cfg(feature = "std")]
-pub use files::{cases, own_cases, parse};
+pub use files::{cases, own_cases};
 pub use soak::{Astray, soak};
 pub use subjects::{InMemory, Pure};

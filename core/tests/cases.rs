@@ -8,17 +8,17 @@ use tollgate_core::{CriticalSectionWord, DefaultWord};
 
 #[test]
 fn the_pure_state_passes() {
-    check::<Pure>(&cases().unwrap()).unwrap();
+    check::<Pure>(cases().unwrap()).unwrap();
 }
 
 #[test]
 fn the_bucket_in_memory_passes() {
-    check::<InMemory<DefaultWord>>(&cases().unwrap()).unwrap();
+    check::<InMemory<DefaultWord>>(cases().unwrap()).unwrap();
 }
 
 #[test]
 fn the_bucket_behind_a_critical_section_passes() {
-    check::<InMemory<CriticalSectionWord>>(&cases().unwrap()).unwrap();
+    check::<InMemory<CriticalSectionWord>>(cases().unwrap()).unwrap();
 }
 
 #[test]

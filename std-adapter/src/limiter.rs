@@ -475,7 +475,7 @@ mod tests {
 
     #[test]
     fn the_bucket_in_a_file_passes_the_cases() {
-        check::<Mapped>(&cases().unwrap()).unwrap();
+        check::<Mapped>(cases().unwrap()).unwrap();
     }
 
     /// A file with these words and this epoch.
