@@ -69,6 +69,11 @@ impl Word for CriticalSectionWord {
     }
 
     #[inline]
+    fn store(&self, value: u64, _: Ordering) {
+        critical_section::with(|section| self.0.borrow(section).set(value));
+    }
+
+    #[inline]
     fn compare_exchange(&self, current: u64, new: u64, _: Ordering, _: Ordering) -> Result<u64, u64> {
         critical_section::with(|section| {
             let cell = self.0.borrow(section);

@@ -7,8 +7,10 @@ mod counter;
 #[cfg(feature = "critical-section")]
 mod critical_section_word;
 mod error;
+mod handshake;
 #[cfg(feature = "heapless")]
 mod keyed;
+mod lease;
 #[cfg(target_has_atomic = "64")]
 mod manual_clock;
 mod memory;
@@ -33,8 +35,10 @@ pub use counter::{Counter, CounterClock, CounterError};
 #[cfg(feature = "critical-section")]
 pub use critical_section_word::CriticalSectionWord;
 pub use error::TryAcquireError;
+pub use handshake::{Attached, Count, Counts, HandshakeHeader, Identity, Seat, Waits, Writers};
 #[cfg(feature = "heapless")]
 pub use keyed::{KeyedBuckets, KeyedError};
+pub use lease::Lease;
 #[cfg(target_has_atomic = "64")]
 pub use manual_clock::ManualClock;
 pub use memory::{MAX_ATTEMPTS, Memory};

@@ -34,7 +34,19 @@ pub trait Word {
     /// The value seen, when it was not `current`; nothing is stored then.
     fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64>;
 
-    /// Adds `n`, and wraps; returns the value before. Only an [`ObservationRing`](crate::ObservationRing) needs it.
+    /// Stores a value. Only a [`HandshakeHeader`](crate::HandshakeHeader) needs it.
+    ///
+    /// As given here, it exchanges until it wins. A word that can store in one step should.
+    #[inline]
+    fn store(&self, value: u64, order: Ordering) {
+        let mut seen = self.load(Ordering::Relaxed);
+        while let Err(other) = self.compare_exchange(seen, value, order, Ordering::Relaxed) {
+            seen = other;
+        }
+    }
+
+    /// Adds `n`, and wraps; returns the value before. Only an [`ObservationRing`](crate::ObservationRing) and a
+    /// [`HandshakeHeader`](crate::HandshakeHeader) need it.
     ///
     /// As given here, it exchanges until it wins. A word that can add in one step should.
     #[inline]
@@ -50,6 +62,11 @@ pub trait Word {
 }
 
 impl<W: Word + ?Sized> Word for &W {
+    #[inline]
+    fn store(&self, value: u64, order: Ordering) {
+        (**self).store(value, order);
+    }
+
     #[inline]
     fn load(&self, order: Ordering) -> u64 {
         (**self).load(order)
@@ -90,6 +107,11 @@ impl Word for core::sync::atomic::AtomicU64 {
     }
 
     #[inline]
+    fn store(&self, value: u64, order: Ordering) {
+        self.store(value, order);
+    }
+
+    #[inline]
     fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64> {
         self.compare_exchange(current, new, success, failure)
     }
@@ -119,6 +141,12 @@ portable_atomic::cfg_has_atomic_64! {
         fn load(&self, order: Ordering) -> u64 {
             const { refuse_spin_locks(Self::is_always_lock_free()) };
             self.load(order)
+        }
+
+        #[inline]
+        fn store(&self, value: u64, order: Ordering) {
+            const { refuse_spin_locks(Self::is_always_lock_free()) };
+            self.store(value, order);
         }
 
         #[inline]

@@ -58,6 +58,10 @@ impl Word for LoomWord {
         .inspect_err(|_| loom::thread::yield_now())
     }
 
+    fn store(&self, value: u64, order: Ordering) {
+        self.cell.store(value, if self.flaw == Flaw::RelaxedWrite { Ordering::Relaxed } else { order });
+    }
+
     fn fetch_add(&self, n: u64, order: Ordering) -> u64 {
         if self.flaw == Flaw::StoreForCas {
             let seen = self.cell.load(Ordering::Relaxed);
