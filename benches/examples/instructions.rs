@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 
-use tollgate::{FastClock, SharedRateLimiter};
+use tollgate::{FastClock, Options, SharedRateLimiter};
 use tollgate_benches::warm_up_the_fast_clock;
 use tollgate_core::{AtomicTokenBucket, CompactTokenBucket, NoClock, Quota, TokenBucket, quota};
 
@@ -28,9 +28,11 @@ fn main() {
     drained.drain();
 
     let folder = tempfile::tempdir().unwrap();
-    let shared = SharedRateLimiter::create(folder.path().join("plenty"), PLENTY).unwrap();
-    let shared_empty = SharedRateLimiter::create(folder.path().join("nothing"), NOTHING).unwrap();
-    shared_empty.try_acquire(1).unwrap();
+    let counted = SharedRateLimiter::create(folder.path().join("plenty"), PLENTY).unwrap();
+    let counted_empty = SharedRateLimiter::create(folder.path().join("nothing"), NOTHING).unwrap();
+    counted_empty.try_acquire(1).unwrap();
+    let uncounted = |name| Options::new().counters(false).open(folder.path().join(name)).unwrap();
+    let (shared, shared_empty) = (uncounted("plenty"), uncounted("nothing"));
     // Times of the file, which began when it was made.
     let start = tollgate::Clock::now_micros(&tollgate::MachineClock);
 
@@ -47,6 +49,8 @@ fn main() {
         "compact grant" => repeat(calls, |now| compact.try_acquire_at(now, 1)),
         "shared grant" => repeat(calls, |now| shared.try_acquire_at(start + now, 1)),
         "shared refuse" => repeat(calls, |now| shared_empty.try_acquire_at(start + now, 1)),
+        "counted grant" => repeat(calls, |now| counted.try_acquire_at(start + now, 1)),
+        "counted refuse" => repeat(calls, |now| counted_empty.try_acquire_at(start + now, 1)),
         "shared available" => repeat(calls, |now| shared.available_at(start + now)),
         "fast grant" => fast(PLENTY, |bucket| repeat(calls, |_| bucket.try_acquire(1).is_ok())),
         "fast refuse" => fast(NOTHING, |bucket| repeat(calls, |_| bucket.try_acquire(1).is_ok())),

@@ -176,7 +176,7 @@ fn files_that_are_not_limits() {
     for verb in ["take", "show"] {
         let output = place.tollgate(verb, "");
         assert_eq!(code(&output), 65);
-        assert!(stderr(&output).contains("it has 17 bytes, not 4096; choose another path"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("it has 17 bytes, not 32768; choose another path"), "{}", stderr(&output));
     }
     assert_eq!(code(&place.tollgate("take", "--rate 1/s")), 65);
     assert_eq!(std::fs::read(place.file()).unwrap(), b"something of mine");

@@ -41,6 +41,28 @@ impl Identity {
         (self.0 & ((1 << NUMBER_BITS) - 1)) as u32
     }
 
+    /// Returns when it was started, as far as it is kept: the low 25 bits.
+    #[inline]
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "25 bits")]
+    pub const fn started(self) -> u32 {
+        (self.0 >> NUMBER_BITS & ((1 << STARTED_BITS) - 1)) as u32
+    }
+
+    /// Returns all of it in a word, which is never 0.
+    #[inline]
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// Makes an identity of its word; `None` if it is of none.
+    #[inline]
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Option<Self> {
+        if bits & READY == 0 { None } else { Some(Self(bits)) }
+    }
+
     /// Whether its number means something in the space of `other`.
     #[inline]
     #[must_use]

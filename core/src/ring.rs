@@ -62,6 +62,7 @@ const LAPS: u64 = 0xfff;
 /// assert_eq!(watcher.read(), None);
 /// ```
 #[derive(Debug)]
+#[repr(C)]
 pub struct ObservationRing<const N: usize, W = DefaultWord> {
     head: W,
     slots: [W; N],
@@ -143,6 +144,14 @@ impl<const N: usize, W: Word> ObservationRing<N, W> {
         }
     }
 
+    /// Reads from the next event on, without arming the ring: where something else does. (For a ring that is armed by its first
+    /// word, say, which is then 1; or while somebody else watches.)
+    #[inline]
+    #[must_use]
+    pub fn follow(&self) -> Watcher<'_, N, W> {
+        Watcher { ring: self, next: self.head.load(Relaxed) >> 8, counted: false }
+    }
+
     /// Watches, from the next event on; `None` if 255 do already.
     #[inline]
     #[must_use]
@@ -150,7 +159,7 @@ impl<const N: usize, W: Word> ObservationRing<N, W> {
         let mut head = self.head.load(Relaxed);
         while head & WATCHERS != WATCHERS {
             match self.head.compare_exchange(head, head.wrapping_add(1), Relaxed, Relaxed) {
-                Ok(_) => return Some(Watcher { ring: self, next: head >> 8 }),
+                Ok(_) => return Some(Watcher { ring: self, next: head >> 8, counted: true }),
                 Err(other) => head = other,
             }
         }
@@ -181,6 +190,8 @@ const fn is_past(found: u64, lap: u64) -> bool {
 pub struct Watcher<'a, const N: usize, W: Word> {
     ring: &'a ObservationRing<N, W>,
     next: u64,
+    /// Whether it is one of those that arm the ring.
+    counted: bool,
 }
 
 impl<const N: usize, W: Word> Watcher<'_, N, W> {
@@ -223,7 +234,9 @@ impl<const N: usize, W: Word> Drop for Watcher<'_, N, W> {
     #[inline]
     fn drop(&mut self) {
         // One less: there is one, so that the events are not touched.
-        self.ring.head.fetch_add(u64::MAX, Relaxed);
+        if self.counted {
+            self.ring.head.fetch_add(u64::MAX, Relaxed);
+        }
     }
 }
 

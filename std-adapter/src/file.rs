@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use crate::error::FileError;
-use crate::layout::{LENGTH, Page, check_header};
+use crate::layout::{LENGTH, PAGE, Page, check_header};
 use crate::system;
 
 /// How the names of unfinished files begin and end, where they need names: as nobody else's do.
@@ -66,6 +66,7 @@ fn remove_litter(folder: &Path) {
 fn fill(mut file: &File, page: &Page, mode: u32) -> io::Result<()> {
     system::allocate(file, LENGTH as u64)?;
     file.write_all(page)?;
+    file.write_all(&[0; LENGTH - PAGE])?;
     // Whatever the umask.
     system::set_mode(file, mode)?;
     // So that a power cut does not leave the name without the content.
@@ -123,17 +124,22 @@ pub(crate) fn open(path: &Path, owners: &[u32]) -> Result<Opened, FileError> {
     if !metadata.is_file() || system::is_link(&metadata) {
         return Err(not_a_file(system::kind(&metadata)));
     }
-    if usize::try_from(metadata.len()) != Ok(LENGTH) {
-        return Err(not_a_limiter(format!("it has {} bytes, not {LENGTH}", metadata.len())));
+    let length = || not_a_limiter(format!("it has {} bytes, not {LENGTH}", metadata.len()));
+    if metadata.len() < PAGE as u64 {
+        return Err(length());
     }
     check_local(path, &file)?;
-    let mut page = [0; LENGTH];
+    let mut page = [0; PAGE];
     file.read_exact(&mut page).map_err(|error| match error.kind() {
         // As the kernel's own files do, under /sys.
         io::ErrorKind::UnexpectedEof => not_a_limiter("it ends before its length".to_owned()),
         _ => reading(error),
     })?;
+    // Another version has another length.
     check_header(&page).map_err(|flaw| FileError::flaw(path, flaw))?;
+    if metadata.len() != LENGTH as u64 {
+        return Err(length());
+    }
     // Who may only read can't be harmed by who may write.
     if writable && let Some(owner) = system::owner(&metadata) {
         check_owner(path, owner, owners)?;
@@ -203,8 +209,8 @@ mod tests {
         for create in WAYS {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("limit");
-            create(&path, &[7; LENGTH], 0o600).unwrap();
-            assert_eq!(std::fs::read(&path).unwrap(), [7; LENGTH]);
+            create(&path, &[7; PAGE], 0o600).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), [[7; PAGE].as_slice(), &[0; LENGTH - PAGE]].concat());
             let metadata = std::fs::metadata(&path).unwrap();
             assert_eq!(metadata.mode() & 0o7777, 0o600);
             assert!(metadata.blocks() * 512 >= LENGTH as u64, "the space is allocated");
@@ -218,14 +224,14 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("limit");
             std::fs::write(&path, "mine").unwrap();
-            let error = create(&path, &[7; LENGTH], 0o600).unwrap_err();
+            let error = create(&path, &[7; PAGE], 0o600).unwrap_err();
             assert!(matches!(error, FileError::AlreadyExists { .. }), "{error}");
             assert_eq!(std::fs::read(&path).unwrap(), b"mine");
 
             // A dangling link is something too, and is not followed.
             let link = folder.path().join("link");
             std::os::unix::fs::symlink(folder.path().join("victim"), &link).unwrap();
-            let error = create(&link, &[7; LENGTH], 0o600).unwrap_err();
+            let error = create(&link, &[7; PAGE], 0o600).unwrap_err();
             assert!(matches!(error, FileError::AlreadyExists { .. }), "{error}");
             assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
         }
@@ -234,7 +240,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_not_there_is_named() {
         for create in WAYS {
-            let error = create(Path::new("/no/such/folder/limit"), &[7; LENGTH], 0o600).unwrap_err();
+            let error = create(Path::new("/no/such/folder/limit"), &[7; PAGE], 0o600).unwrap_err();
             assert_eq!(error.to_string(), "creating /no/such/folder/limit");
         }
     }
@@ -251,7 +257,7 @@ mod tests {
         age(".tollgate-alive.unfinished", 10);
         age("mine", 1000);
         age(".tollgate-settings", 1000);
-        create_named(&folder.path().join("limit"), &[7; LENGTH], 0o600).unwrap();
+        create_named(&folder.path().join("limit"), &[7; PAGE], 0o600).unwrap();
         let mut names: Vec<_> =
             std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
@@ -263,7 +269,7 @@ mod tests {
         for create in WAYS {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("limit");
-            create(&path, &[7; LENGTH], 0o664).unwrap();
+            create(&path, &[7; PAGE], 0o664).unwrap();
             assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o7777, 0o664);
         }
         for mode in [0o600, 0o660, 0o664, 0o640] {

@@ -1,4 +1,5 @@
-//! What is where in a limiter's file: one page, a header, a line that all share, and slots of which one is in use.
+//! What is where in a limiter's file: a page of what the limit is (a header, a line that all share, and slots of which one is in
+//! use), and seven of who uses it.
 //!
 //! ```text
 //! offset  bytes
@@ -11,11 +12,15 @@
 //!     64      8  epoch: how the file's time follows from the clock   (see `clock.rs`)
 //!     72      8  the generation to look at first                     (see `generations.rs`)
 //!     80      8  paused until this time, in microseconds of the file's time; 0 = not paused
-//!     88   1960  zero
+//!     88      8  somebody watches the ring of events until this time    (see `watching.rs`)
+//!     96   1952  zero
 //!   2048    128  slot 0: a generation, that is a quota and its bucket
 //!   2176    128  slot 1
 //!     ...
 //!   3968    128  slot 15
+//!   4096  26112  who is attached, what they have counted, and who steers: the core's HandshakeHeader
+//!  30208   2056  the last events: the core's ObservationRing
+//!  32264    504  zero
 //!
 //! slot    bytes
 //!      0      8  state word                               the hot words, on lines of their own
@@ -32,10 +37,31 @@
 
 use std::time::Duration;
 
-use tollgate_core::{Quota, QuotaError};
+use tollgate_core::{HandshakeHeader, ObservationRing, Quota, QuotaError};
 
-/// The length of the file: a page, on every machine that has 64-bit atomics.
-pub(crate) const LENGTH: usize = 4096;
+/// The length of the file.
+pub(crate) const LENGTH: usize = 8 * PAGE;
+/// The length of its first part, which says what the limit is.
+pub(crate) const PAGE: usize = 4096;
+
+/// Who uses the limit, behind the first page. It starts as zeros.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Users {
+    pub(crate) header: Header,
+    pub(crate) ring: Ring,
+}
+
+/// How many threads of all processes can have seats of their own.
+pub(crate) const SEATS: usize = 100;
+
+/// Who is attached to a limiter, what they have counted, and who steers it. See [`HandshakeHeader`].
+pub type Header = HandshakeHeader<SEATS>;
+/// The last events of a limiter. See [`ObservationRing`].
+pub type Ring = ObservationRing<256>;
+
+const _: () = assert!(size_of::<Header>() == 26_112 && size_of::<Users>() == 28_168);
+const _: () = assert!(PAGE + size_of::<Users>() <= LENGTH);
 
 /// Where the epoch is.
 pub(crate) const EPOCH: usize = 64;
@@ -43,23 +69,25 @@ pub(crate) const EPOCH: usize = 64;
 pub(crate) const FIRST: usize = 72;
 /// Where the end of a pause is.
 pub(crate) const PAUSE: usize = 80;
+/// Where the time is until which somebody watches the ring.
+pub(crate) const WATCHED: usize = 88;
 
 /// How many slots there are.
 const SLOTS: usize = 16;
 const FIRST_SLOT: usize = 2048;
 const SLOT_LENGTH: usize = 128;
 
-const _: () = assert!(FIRST_SLOT + SLOTS * SLOT_LENGTH == LENGTH);
+const _: () = assert!(FIRST_SLOT + SLOTS * SLOT_LENGTH == PAGE);
 
 const MAGIC: [u8; 8] = *b"TOLLGATE";
 const BYTE_ORDER: u32 = 0x0102_0304;
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const CLOCK_BOOTTIME: u32 = 1;
 /// The bytes that the header's checksum covers; it follows them.
 const HEADER: usize = 20;
 
-/// A limiter's file as read once, or to be written.
-pub(crate) type Page = [u8; LENGTH];
+/// The first page of a limiter's file as read once, or to be written.
+pub(crate) type Page = [u8; PAGE];
 
 /// Where the words of a generation are.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +148,7 @@ pub(crate) fn read_quota([capacity, tokens, period, sum]: [u64; 4]) -> Result<Qu
 
 /// Makes the content of a new file, whose first generation has this number, a multiple of the slots.
 pub(crate) fn page(quota: &Quota, [state, horizon]: [u64; 2], epoch: u64, first: u64) -> Page {
-    let mut page = [0; LENGTH];
+    let mut page = [0; PAGE];
     put(&mut page, 0, MAGIC);
     put(&mut page, 8, BYTE_ORDER.to_ne_bytes());
     put(&mut page, 12, VERSION.to_ne_bytes());
@@ -227,7 +255,7 @@ mod tests {
         let wrong: [(usize, &[u8], &str); 5] = [
             (0, b"\x7fELF", "starts with \"\\x7fELFGATE\""),
             (8, &[9, 9, 9, 9], "byte order"),
-            (12, &2_u32.to_ne_bytes(), "Version(2)"),
+            (12, &3_u32.to_ne_bytes(), "Version(3)"),
             (16, &7_u32.to_ne_bytes(), "the checksum of its header"),
             (20, &7_u32.to_ne_bytes(), "the checksum of its header is 0x00000007"),
         ];
@@ -242,8 +270,8 @@ mod tests {
         let sum = checksum_of_header(&page);
         put(&mut page, HEADER, sum.to_ne_bytes());
         assert_eq!(check_header(&page), Err(Flaw::Content("its clock is number 7, this library's is 1".to_owned())));
-        assert!(check_header(&[0; LENGTH]).is_err());
-        assert!(check_header(&[255; LENGTH]).is_err());
+        assert!(check_header(&[0; PAGE]).is_err());
+        assert!(check_header(&[255; PAGE]).is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@ compile_error!("tollgate needs a target with 64-bit atomics: a lock in one proce
 mod cached_clock;
 mod clock;
 mod counter;
+mod counting;
 mod error;
 mod fast_clock;
 mod file;
@@ -14,8 +15,10 @@ mod layout;
 mod limiter;
 mod mapping;
 mod options;
+mod policy;
 mod refusal;
 mod several;
+mod sidecar;
 mod system;
 mod wait;
 
@@ -23,9 +26,14 @@ pub use cached_clock::{CachedClock, Refreshed};
 pub use clock::MachineClock;
 pub use error::FileError;
 pub use fast_clock::FastClock;
-pub use limiter::SharedRateLimiter;
+pub use layout::{Header, Ring};
+pub use limiter::{Event, Events, Outcome, Process, SharedRateLimiter};
 pub use options::Options;
+pub use policy::{Aimd, Fixed, Policy, Stats};
 pub use refusal::AcquireError;
 pub use several::{NotAll, acquire_all_timeout, try_acquire_all};
-pub use tollgate_core::{Clock, ExceedsPermit, Permit, Quota, QuotaError, RetryAfter, TryAcquireError, quota};
+pub use sidecar::{AdaptiveInstance, Sidecar, SidecarBox};
+pub use tollgate_core::{
+    Clock, Count, Counts, ExceedsPermit, Permit, Quota, QuotaError, RetryAfter, TryAcquireError, Waits, quota,
+};
 pub use wait::{Refusal, retry_for};

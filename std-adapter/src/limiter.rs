@@ -2,18 +2,20 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use tollgate_core::{Clock, GiveBack, MAX_ATTEMPTS, Permit, Quota, TryAcquireError, Word};
+use tollgate_core::{Clock, Count, GiveBack, MAX_ATTEMPTS, Permit, Quota, TryAcquireError, Word};
 
 use crate::clock::FileClock;
+use crate::counting::Table;
 use crate::file::Identity;
 use crate::generations::{Bucket, Generation, Known};
 use crate::layout::PAUSE;
 use crate::mapping::Mapping;
 use crate::wait::retry_for;
-use crate::{AcquireError, Options};
+use crate::{AcquireError, Options, Policy};
 
 /// Makes a call on the bucket of the generation that is known, in line; if it has moved, on that of the latest.
 macro_rules! call {
@@ -34,6 +36,29 @@ macro_rules! call {
 
 mod opening;
 mod steering;
+mod watching;
+
+pub use watching::{Event, Events, Outcome, Process};
+
+/// What a limiter may do with its file.
+#[derive(Debug)]
+enum Access {
+    /// Take, and count what is taken.
+    Counted(Box<Table>),
+    /// Take.
+    Uncounted,
+    /// Look.
+    ReadOnly,
+}
+
+/// Where a limiter's file is.
+#[derive(Debug)]
+struct Place {
+    /// Kept open, so that its number means this file and no later one.
+    _file: File,
+    identity: Identity,
+    options: Options,
+}
 
 /// A rate limit in a file, which all processes that open the file share: together they never exceed it.
 ///
@@ -75,11 +100,13 @@ pub struct SharedRateLimiter {
     page: Mapping,
     known: Known,
     clock: FileClock,
-    /// Kept open, so that its number means this file and no later one.
-    _file: File,
-    identity: Identity,
+    access: Access,
+    /// `None` in memory.
+    place: Option<Place>,
     path: PathBuf,
-    options: Options,
+    /// Held while the quota of one in memory is set.
+    setting: Mutex<()>,
+    policy: Box<dyn Policy>,
 }
 
 /// Taking and giving back.
@@ -106,7 +133,20 @@ impl SharedRateLimiter {
     /// As for [`try_acquire`](Self::try_acquire).
     #[inline(always)]
     pub fn try_acquire_at(&self, now: u64, n: u32) -> Result<u32, AcquireError> {
-        self.check_writable()?;
+        match &self.access {
+            Access::Uncounted => self.attempt(now, n),
+            Access::Counted(table) => {
+                let outcome = self.attempt(now, n);
+                self.note(table, now, n, outcome.as_ref().err());
+                outcome
+            }
+            Access::ReadOnly => Err(AcquireError::ReadOnly),
+        }
+    }
+
+    /// Takes, without counting it.
+    #[inline(always)]
+    fn attempt(&self, now: u64, n: u32) -> Result<u32, AcquireError> {
         self.check_pause(now, n)?;
         // The first attempt in line, on a bucket that need not be anywhere in memory.
         let first = match self.known_bucket() {
@@ -124,6 +164,7 @@ impl SharedRateLimiter {
     #[cold]
     #[inline(never)]
     fn try_acquire_again(&self, now: u64, n: u32) -> Result<u32, AcquireError> {
+        self.count(Count::ContendedCalls, 1);
         call!(self, bucket => bucket.try_acquire_at(now, n))
     }
 
@@ -161,13 +202,24 @@ impl SharedRateLimiter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn acquire_timeout(&self, n: u32, timeout: Duration) -> Result<u32, AcquireError> {
-        retry_for(timeout, || {
-            self.try_acquire(n).or_else(|refusal| {
+        self.check_writable()?;
+        let start = self.now_micros();
+        let mut now = start;
+        let outcome = retry_for(timeout, || {
+            now = self.now_micros();
+            self.attempt(now, n).or_else(|refusal| {
                 // Before it sleeps, since who waits for a file that nobody else has waits in vain.
                 self.check_identity()?;
                 Err(refusal)
             })
-        })
+        });
+        if let Access::Counted(table) = &self.access {
+            self.note(table, now, n, outcome.as_ref().err());
+            if outcome.is_ok() {
+                self.record_wait(Duration::from_micros(now.saturating_sub(start)));
+            }
+        }
+        outcome
     }
 
     /// Takes what there is, at most `n` tokens, and returns how many.
@@ -178,8 +230,18 @@ impl SharedRateLimiter {
     pub fn acquire_up_to(&self, n: u32) -> Result<u32, AcquireError> {
         let now = self.now_micros();
         self.check_writable()?;
-        self.check_pause(now, n.min(1))?;
-        call!(self, bucket => bucket.acquire_up_to_at(now, n))
+        let outcome =
+            self.check_pause(now, n.min(1)).and_then(|()| call!(self, bucket => bucket.acquire_up_to_at(now, n)));
+        if let Access::Counted(table) = &self.access {
+            let nothing = AcquireError::Refused(TryAcquireError::Contended);
+            let (granted, error) = match &outcome {
+                Ok(0) if n > 0 => (n, Some(&nothing)),
+                Ok(granted) => (*granted, None),
+                Err(error) => (n, Some(error)),
+            };
+            self.note(table, now, granted, error);
+        }
+        outcome
     }
 
     /// Takes as [`try_acquire`](Self::try_acquire) does; what is not [spent](Permit::spend) goes back when the permit
@@ -227,7 +289,9 @@ impl SharedRateLimiter {
     /// [`Refused`](AcquireError::Refused) if others changed the bucket at each attempt. Nothing was given back.
     pub fn refund(&self, n: u32) -> Result<(), AcquireError> {
         self.check_writable()?;
-        call!(self, bucket => bucket.refund(n))
+        call!(self, bucket => bucket.refund(n))?;
+        self.count(Count::RefundedTokens, n.into());
+        Ok(())
     }
 
     /// Corrects an estimate: of the `taken` tokens, `actual` were used. Gives the rest back, or takes the difference,
@@ -260,11 +324,13 @@ impl SharedRateLimiter {
     pub fn settle(&self, taken: u32, actual: u32) -> Result<(), AcquireError> {
         self.check_writable()?;
         match actual.checked_sub(taken) {
-            None => call!(self, bucket => bucket.refund(taken.saturating_sub(actual))),
+            None => self.refund(taken.saturating_sub(actual)),
             Some(0) => Ok(()),
             Some(more) => {
                 let now = self.now_micros();
-                call!(self, bucket => bucket.overdraw_at(now, more).map(|_| ()))
+                call!(self, bucket => bucket.overdraw_at(now, more).map(|_| ()))?;
+                self.count(Count::GrantedTokens, more.into());
+                Ok(())
             }
         }
     }
@@ -340,7 +406,7 @@ impl SharedRateLimiter {
         self.clock.now_micros()
     }
 
-    /// Returns the path that the file was opened at, absolute.
+    /// Returns the path that the file was opened at, absolute; an empty one in memory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -359,8 +425,9 @@ impl SharedRateLimiter {
     ///
     /// [`Removed`](AcquireError::Removed) and [`Replaced`](AcquireError::Replaced).
     pub fn check_identity(&self) -> Result<(), AcquireError> {
+        let Some(place) = &self.place else { return Ok(()) };
         match Identity::named(&self.path) {
-            Ok(found) if found == self.identity => Ok(()),
+            Ok(found) if found == place.identity => Ok(()),
             Ok(_) => Err(AcquireError::Replaced),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(AcquireError::Removed),
             // Whatever it is, it does not say that the file is another.
@@ -368,8 +435,12 @@ impl SharedRateLimiter {
         }
     }
 
-    pub(crate) fn identity(&self) -> &Identity {
-        &self.identity
+    /// Whether both are the same limit.
+    pub(crate) fn is_that_of(&self, other: &Self) -> bool {
+        match (&self.place, &other.place) {
+            (Some(one), Some(two)) => one.identity == two.identity,
+            _ => std::ptr::eq(self, other),
+        }
     }
 }
 
@@ -406,7 +477,7 @@ impl SharedRateLimiter {
 
     #[inline]
     fn check_writable(&self) -> Result<(), AcquireError> {
-        if self.page.is_writable() { Ok(()) } else { Err(AcquireError::ReadOnly) }
+        if matches!(self.access, Access::ReadOnly) { Err(AcquireError::ReadOnly) } else { Ok(()) }
     }
 
     #[inline]

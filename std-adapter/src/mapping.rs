@@ -1,9 +1,11 @@
-//! The unsafe code: atomic cells in a page that other processes map too, and (in [`guard`]) what becomes of an access
-//! to a page that is gone.
+//! The unsafe code: atomic cells in a page that other processes map too, (in [`guard`]) what becomes of an access to a page
+//! that is gone, and (in [`forks`]) how often this process was forked.
 
 // The second door for atomics, beside the core's: the memory is not Rust's to own.
 #![allow(clippy::disallowed_types)]
 
+#[cfg_attr(not(unix), path = "mapping/no_forks.rs")]
+pub(crate) mod forks;
 #[cfg_attr(not(unix), path = "mapping/no_guard.rs")]
 mod guard;
 
@@ -13,9 +15,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use memmap2::{MmapOptions, MmapRaw};
-use tollgate_core::{Word, Words};
+use tollgate_core::{HandshakeHeader, Word, Words};
 
-use crate::layout::{LENGTH, Slot};
+use crate::layout::{LENGTH, PAGE, Page, SEATS, Slot, Users};
 
 /// The state word of a bucket that has moved, as the core writes it.
 pub(crate) const MOVED: u64 = 1;
@@ -38,6 +40,39 @@ impl Mapping {
         let page = if writable { options.map_raw(file)? } else { options.map_raw_read_only(file)? };
         let guard = if guarded { Some(guard::Guard::new(page.as_ptr().addr())?) } else { None };
         Ok(Self { _guard: guard, page, writable })
+    }
+
+    /// Maps memory that has no file, and which children that are forked share, with this first page.
+    pub(crate) fn in_memory(page: &Page) -> io::Result<Self> {
+        let mapping = Self { _guard: None, page: MmapOptions::new().len(LENGTH).map_anon()?.into(), writable: true };
+        for (at, bytes) in (0..).step_by(size_of::<u64>()).zip(page.chunks_exact(size_of::<u64>())) {
+            if let Ok(word) = bytes.try_into() {
+                mapping.cell(at).store(u64::from_ne_bytes(word));
+            }
+        }
+        Ok(mapping)
+    }
+
+    /// Returns who uses the limit; `None` on a mapping for reading alone.
+    #[inline]
+    pub(crate) fn users(&self) -> Option<&Users> {
+        if !self.writable {
+            return None;
+        }
+        let users = self.page.as_mut_ptr().wrapping_add(PAGE).cast::<Users>();
+        // SAFETY: a reference asks for what [`cell`](Self::cell) proves for one word, of all words of `Users`.
+        // - `Users` is made of `AtomicU64` alone, with `repr(C)` throughout: it has no padding, its alignment is 8, which PAGE
+        //   is a multiple of, and any bits are valid.
+        // - It lies within the mapping: PAGE + size_of::<Users>() is at most LENGTH, as `layout.rs` asserts.
+        // - It is accessed as atomics alone, and the memory is writable, as std::sync::atomic asks for.
+        Some(unsafe { &*users })
+    }
+
+    /// Returns who uses the limit, in cells that can be loaded on a mapping for reading too.
+    pub(crate) fn header(&self) -> Box<HandshakeHeader<SEATS, Cell<'_>>> {
+        let mut places = (PAGE..).step_by(size_of::<u64>());
+        // There are more places than words.
+        Box::new(HandshakeHeader::from_fn(|| self.cell(places.next().unwrap_or(PAGE))))
     }
 
     #[inline]

@@ -31,6 +31,7 @@ pub struct Options {
     pub(crate) owners: Vec<u32>,
     pub(crate) guard: bool,
     pub(crate) fast_clock: bool,
+    pub(crate) counters: bool,
 }
 
 impl Default for Options {
@@ -42,7 +43,7 @@ impl Default for Options {
 impl Options {
     /// The defaults: mode 0600, no other owner than this user and root, guarded.
     pub const fn new() -> Self {
-        Self { mode: 0o600, owners: Vec::new(), guard: true, fast_clock: false }
+        Self { mode: 0o600, owners: Vec::new(), guard: true, fast_clock: false, counters: true }
     }
 
     /// Creates files with these permission bits, whatever the umask. The owner must be able to read and write; others
@@ -71,6 +72,13 @@ impl Options {
     /// share a file. Off by default.
     pub const fn fast_clock(mut self, fast: bool) -> Self {
         self.fast_clock = fast;
+        self
+    }
+
+    /// Whether this process's calls are counted in the file, for [`counts`](SharedRateLimiter::counts) and
+    /// [`attached`](SharedRateLimiter::attached): some twenty instructions a call. On by default.
+    pub const fn counters(mut self, counters: bool) -> Self {
+        self.counters = counters;
         self
     }
 

@@ -93,8 +93,8 @@ pub fn acquire_all_timeout(limits: &[(&SharedRateLimiter, u32)], timeout: Durati
 /// What to take of a limit: all that is asked of its file where it is named first, and nothing after that.
 fn cost(limits: &[(&SharedRateLimiter, u32)], index: usize) -> Result<u32, NotAll> {
     let same = |at: &usize| {
-        let file = |at: usize| limits.get(at).map(|(limiter, _)| limiter.identity());
-        file(*at) == file(index)
+        let limit = |at: usize| limits.get(at).map(|(limiter, _)| limiter);
+        limit(*at).zip(limit(index)).is_some_and(|(one, two)| one.is_that_of(two))
     };
     if (0..index).any(|at| same(&at)) {
         return Ok(0);

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use children::{release, start, wait_for_the_others};
 use tollgate::{
-    AcquireError, Clock, FastClock, FileError, MachineClock, Options, Quota, SharedRateLimiter, TryAcquireError, quota,
+    AcquireError, Clock, Count, FastClock, FileError, MachineClock, Options, Quota, SharedRateLimiter, TryAcquireError,
+    quota,
 };
 
 /// A burst, and no second token while a test runs.
@@ -33,6 +34,32 @@ fn child() {
             let limiter = SharedRateLimiter::open(path).unwrap();
             wait_for_the_others();
             (0..).take_while(|_| limiter.try_acquire(1).is_ok()).count()
+        }
+        "counts" => {
+            let limiter = SharedRateLimiter::open(path).unwrap();
+            wait_for_the_others();
+            let end = MachineClock.now_micros() + 1_000_000;
+            let mut granted = 0;
+            while MachineClock.now_micros() < end {
+                granted += usize::from(limiter.try_acquire(1).is_ok());
+            }
+            granted
+        }
+        "counts by four threads" => {
+            let limiter = SharedRateLimiter::open(path).unwrap();
+            wait_for_the_others();
+            let end = MachineClock.now_micros() + 1_000_000;
+            let calls = || {
+                let mut granted = 0;
+                while MachineClock.now_micros() < end {
+                    granted += usize::from(limiter.try_acquire(1).is_ok());
+                }
+                granted
+            };
+            std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(calls)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+            })
         }
         "waits" => {
             let limiter = SharedRateLimiter::open(path).unwrap();
@@ -79,6 +106,55 @@ fn four_take_from_one_file_at_once() {
     assert_eq!(limiter.available(), Ok(0));
     limiter.refund(1).unwrap();
     assert_eq!(limiter.try_acquire(1), Ok(0));
+}
+
+/// What the processes have counted for themselves is what they have counted in the file.
+#[test]
+fn eight_count_what_they_are_granted() {
+    for role in ["counts", "counts by four threads"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("limit");
+        // More than can be taken in a second.
+        let plenty = quota!(Quota::per_second(4_000_000_000));
+        let limiter = SharedRateLimiter::create(&path, plenty).unwrap();
+        let children: Vec<_> = (0..8).map(|_| start(role, &path)).collect();
+        let granted: u64 = release(children, role).iter().sum();
+        let counts = limiter.counts();
+        assert_eq!(counts.get(Count::GrantedCalls), granted, "{role}");
+        assert_eq!(counts.get(Count::GrantedTokens), granted, "{role}");
+        assert!(granted > 8 * 1000, "{granted} calls: they were not under load");
+        assert_eq!(limiter.attached().len(), 1, "all others have left");
+    }
+}
+
+/// Half of them are killed, each at another moment: what they have said, and not counted, or the other way round, is one call
+/// for each kill.
+#[test]
+fn what_the_killed_have_counted_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limit");
+    let plenty = quota!(Quota::per_second(4_000_000_000));
+    let limiter = SharedRateLimiter::create(&path, plenty).unwrap();
+    let (mut said, mut kills) = (0_u64, 0_u64);
+    for round in 0..10 {
+        let survivors: Vec<_> = (0..4).map(|_| start("counts", &path)).collect();
+        let victims: Vec<_> = (0..4).map(|_| start("hammers", &path)).collect();
+        for (number, mut victim) in (0..).zip(victims) {
+            let mut lines = BufReader::new(victim.stdout.take().unwrap()).lines().map(Result::unwrap);
+            let mut seen = lines.by_ref().filter(|line| line == "token").take(1 + 17 * number).count();
+            std::thread::sleep(Duration::from_micros(777 * (round + 1)));
+            victim.kill().unwrap();
+            victim.wait().unwrap();
+            seen += lines.filter(|line| line == "token").count();
+            said += seen as u64;
+            kills += 1;
+        }
+        said += release(survivors, "counts").iter().sum::<u64>();
+    }
+    let counted = limiter.counts().get(Count::GrantedCalls);
+    assert!(counted.abs_diff(said) <= kills, "{counted} counted, {said} said, {kills} kills");
+    let seats: u32 = limiter.attached().iter().map(|process| process.seats).sum();
+    assert_eq!(seats, 1, "the seats of the dead are free");
 }
 
 #[test]
@@ -168,8 +244,10 @@ fn opening_what_is_not_a_limit() {
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("short"), b"TOLLGATE").unwrap();
     std::fs::write(path("zeros"), [0; 4096]).unwrap();
-    std::fs::write(path("long"), [0; 4097]).unwrap();
     SharedRateLimiter::create(path("limit"), SLOW).unwrap();
+    let whole = std::fs::read(path("limit")).unwrap();
+    std::fs::write(path("long"), [whole.as_slice(), &[0]].concat()).unwrap();
+    std::fs::write(path("first page"), whole.get(..4096).unwrap()).unwrap();
     std::os::unix::fs::symlink(path("limit"), path("link")).unwrap();
     std::os::unix::fs::symlink(path("nothing"), path("dangling")).unwrap();
     let pipe = Command::new("mkfifo").arg(path("pipe")).status().unwrap();
@@ -177,8 +255,9 @@ fn opening_what_is_not_a_limit() {
 
     let cases = [
         (path("none"), "there is no such file"),
-        (path("short"), "it has 8 bytes, not 4096"),
-        (path("long"), "it has 4097 bytes, not 4096"),
+        (path("short"), "it has 8 bytes, not 32768"),
+        (path("long"), "it has 32769 bytes, not 32768"),
+        (path("first page"), "it has 4096 bytes, not 32768"),
         (path("zeros"), "it starts with \"\\x00\\x00"),
         (path("link"), "found a symbolic link"),
         (path("dangling"), "found a symbolic link"),

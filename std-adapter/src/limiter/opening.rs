@@ -1,20 +1,22 @@
 //! How a limiter comes to its file.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::Duration;
 
 use tollgate_core::{Clock, MAX_ATTEMPTS, Quota, State, TryAcquireError, Word};
 
-use super::SharedRateLimiter;
-use crate::Options;
+use super::{Access, Place, SharedRateLimiter};
 use crate::clock::{FileClock, Origin};
+use crate::counting::Table;
 use crate::error::FileError;
 use crate::file::{self, Identity};
 use crate::generations::{Generation, Known};
 use crate::layout::{EPOCH, Flaw, first_generation, page};
 use crate::mapping::Mapping;
+use crate::{Fixed, Options};
 
 /// How often a file may vanish between two attempts to open or create it.
 const OPEN_ATTEMPTS: u32 = 100;
@@ -62,7 +64,10 @@ impl SharedRateLimiter {
     ///
     /// As for [`open`](Self::open).
     pub fn reopen(&self) -> Result<Self, FileError> {
-        self.options.open(&self.path)
+        match &self.place {
+            Some(place) => place.options.open(&self.path),
+            None => Err(FileError::NotFound { path: self.path.clone() }),
+        }
     }
 
     pub(crate) fn create_with(options: &Options, path: &Path, quota: Quota) -> Result<Self, FileError> {
@@ -106,17 +111,68 @@ impl SharedRateLimiter {
         let io = |doing, error| FileError::io(doing, path, error);
         let identity = Identity::of(&file).map_err(|error| io("reading", error))?;
         let page = Mapping::new(&file, writable, options.guard).map_err(|error| io("mapping", error))?;
-        let (generation, clock) = settle(&page, origin).map_err(|flaw| FileError::flaw(path, flaw))?;
-        Ok(Self {
+        let place = Place { _file: file, identity, options: options.clone() };
+        // Absolute, so that it names the same file from whatever folder.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Self::over(page, origin, options, Some(place), path)
+    }
+
+    /// Makes a limiter without a file, for this process and the children that it forks.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Io`] if there is no memory, or the system does not tell the time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Quota, SharedRateLimiter};
+    ///
+    /// let limiter = SharedRateLimiter::in_memory(Quota::per_hour(2)?)?;
+    /// assert_eq!(limiter.try_acquire(2)?, 0);
+    /// assert!(limiter.try_acquire(1).is_err());
+    /// limiter.set_quota(Quota::per_hour(3)?)?;
+    /// assert!(limiter.try_acquire(3).is_err()); // the level stays
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn in_memory(quota: Quota) -> Result<Self, FileError> {
+        let path = PathBuf::new();
+        let origin = Origin::of_this_process()?;
+        let now = quota.moment(origin.clock_of_new().now_micros());
+        let words = State::new(&quota, quota.capacity(), now).to_words();
+        let first = page(&quota, words, origin.first_epoch(), first_generation());
+        let page = Mapping::in_memory(&first).map_err(|error| FileError::io("mapping memory", &path, error))?;
+        Self::over(page, origin, &Options::new(), None, path)
+    }
+
+    fn over(
+        page: Mapping,
+        origin: Origin,
+        options: &Options,
+        place: Option<Place>,
+        path: PathBuf,
+    ) -> Result<Self, FileError> {
+        let (generation, clock) = settle(&page, origin).map_err(|flaw| FileError::flaw(&path, flaw))?;
+        let access = match (page.is_writable(), options.counters) {
+            (false, _) => Access::ReadOnly,
+            (true, false) => Access::Uncounted,
+            (true, true) => {
+                let table = Table::new().map_err(|error| FileError::io("counting the forks of", &path, error))?;
+                Access::Counted(Box::new(table))
+            }
+        };
+        let limiter = Self {
             page,
             known: Known::new(generation),
             clock: clock.fast(options.fast_clock),
-            _file: file,
-            identity,
-            // Absolute, so that it names the same file from whatever folder.
-            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-            options: options.clone(),
-        })
+            access,
+            place,
+            path,
+            setting: Mutex::new(()),
+            policy: Box::new(Fixed),
+        };
+        limiter.beat();
+        Ok(limiter)
     }
 }
 

@@ -6,12 +6,12 @@ use std::time::{Duration, SystemTime};
 use tollgate_core::{Quota, TryAcquireError};
 
 use super::SharedRateLimiter;
-use crate::AcquireError;
 use crate::error::FileError;
 use crate::file;
 use crate::generations::{Generation, Unchanged};
 use crate::layout::{Flaw, PAUSE};
 use crate::wait::{Refusal, retry_for};
+use crate::{AcquireError, Policy};
 
 /// How long a change of the quota waits for another one to end.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -49,16 +49,34 @@ impl SharedRateLimiter {
         if self.is_read_only() {
             return Err(FileError::ReadOnly { path: path() });
         }
+        let Some(place) = &self.place else { return self.set_quota_in_memory(quota) };
         // A lock is held by an opening of the file, not by a process: this one has its own.
-        let file = file::open_again(&self.path, &self.identity)?;
+        let file = file::open_again(&self.path, &place.identity)?;
         retry_for(PATIENCE, || file.try_lock()).map_err(|error| match error {
             TryLockError::WouldBlock => FileError::Busy { path: path() },
             TryLockError::Error(error) => FileError::io("locking", &self.path, error),
         })?;
-        let outcome = retry_for(PATIENCE, || Generation::succeed(&self.page, self.clock, quota));
+        let outcome = self.succeed(quota);
         // Closing the file is not enough, where a child that was forked meanwhile has it as well.
         let _ = file.unlock();
-        match outcome {
+        outcome
+    }
+
+    /// The same for a limiter without a file. A child that was forked while its parent did this finds it busy for ever.
+    fn set_quota_in_memory(&self, quota: Quota) -> Result<(), FileError> {
+        let lock = || match self.setting.try_lock() {
+            Ok(lock) => Ok(lock),
+            // Whoever panicked there has set the quota or not.
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(std::sync::TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
+        };
+        let _lock = retry_for(PATIENCE, lock).map_err(|_| FileError::Busy { path: self.path.clone() })?;
+        self.succeed(quota)
+    }
+
+    fn succeed(&self, quota: Quota) -> Result<(), FileError> {
+        let path = || self.path.clone();
+        match retry_for(PATIENCE, || Generation::succeed(&self.page, self.clock, quota)) {
             Ok(generation) => {
                 self.known.learn(generation);
                 Ok(())
@@ -69,6 +87,17 @@ impl SharedRateLimiter {
                 Err(FileError::flaw(&self.path, Flaw::Content("its state was erased".to_owned())))
             }
         }
+    }
+
+    /// Steers the quota by a policy, once the limiter is in a [`SidecarBox`](crate::SidecarBox).
+    #[must_use]
+    pub fn with_policy(mut self, policy: impl Policy + 'static) -> Self {
+        self.policy = Box::new(policy);
+        self
+    }
+
+    pub(crate) fn policy(&self) -> &dyn Policy {
+        &*self.policy
     }
 
     /// Makes all processes refuse, or wait, for at least `wait` from now: for example when a server says 429 with

@@ -1,7 +1,7 @@
 //! What becomes of an access to a page of a file that has been truncated: not the death of the process.
 //!
-//! The kernel sends SIGBUS (mmap(2)). The handler here looks whether the address is in a page that a limiter has
-//! registered; if so, it maps a private page of zeros in its place, and returns. The access is made again, and finds
+//! The kernel sends SIGBUS (mmap(2)). The handler here looks whether the address is in a mapping that a limiter has
+//! registered; if so, it maps private zeros in place of all of it, and returns. The access is made again, and finds
 //! zeros, which are no bucket: the call fails with an error. Any other SIGBUS goes on to the handler that there was
 //! before.
 //!
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::layout::LENGTH;
 
-/// The registered pages' addresses; 0 is free.
+/// The addresses of the registered mappings; 0 is free.
 #[derive(Debug)]
 struct Pages {
     addresses: [AtomicUsize; 64],
@@ -37,18 +37,20 @@ impl Pages {
         }
     }
 
-    fn contains(&self, address: usize) -> bool {
-        let here = self.addresses.iter().any(|page| page.load(Acquire) == address);
-        here || self.more.get().is_some_and(|more| more.contains(address))
+    /// Finds the mapping that an address is in.
+    fn around(&self, address: usize) -> Option<usize> {
+        let starts = self.addresses.iter().map(|start| start.load(Acquire));
+        let mut around = starts.filter(|start| *start != 0 && address.wrapping_sub(*start) < LENGTH);
+        around.next().or_else(|| self.more.get()?.around(address))
     }
 }
 
-/// A page that is guarded until this is dropped. Drop it before the page is unmapped.
+/// A mapping that is guarded until this is dropped. Drop it before it is unmapped.
 #[derive(Debug)]
 pub(super) struct Guard(&'static AtomicUsize);
 
 impl Guard {
-    /// Guards the page at this address, and installs the handler if it is the first.
+    /// Guards the mapping at this address, and installs the handler if it is the first.
     pub(super) fn new(address: usize) -> io::Result<Self> {
         static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
         let outcome = INSTALLED.get_or_init(|| install().map_err(|error| error.raw_os_error().unwrap_or(0)));
@@ -91,23 +93,21 @@ extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context
     if about.si_code == libc::BUS_ADRERR {
         // SAFETY: for this code, the kernel has set the address.
         let address = unsafe { about.si_addr() }.addr();
-        if patch(address & !(LENGTH - 1)) {
+        if patch(address) {
             return;
         }
     }
     pass_on(signal, info, context);
 }
 
-/// Puts a page of zeros at a registered address.
-fn patch(page: usize) -> bool {
-    if !PAGES.contains(page) {
-        return false;
-    }
+/// Puts zeros where the registered mapping is that an address is in.
+fn patch(address: usize) -> bool {
+    let Some(start) = PAGES.around(address) else { return false };
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
-    let wanted = std::ptr::without_provenance_mut(page);
-    // SAFETY: MAP_FIXED replaces what is mapped there: the page of a limiter, which is registered for as long as it is
-    // mapped, and accessed as atomics alone, which any content satisfies.
+    let wanted = std::ptr::without_provenance_mut(start);
+    // SAFETY: MAP_FIXED replaces what is mapped there: a limiter's file, which is registered for as long as it is mapped,
+    // whole, and accessed as atomics alone, which any content satisfies.
     let mapped = unsafe { libc::mmap(wanted, LENGTH, protection, flags, -1, 0) };
     mapped == wanted
 }

@@ -36,6 +36,18 @@ pub(crate) fn now_micros() -> u64 {
     seconds.saturating_mul(1_000_000).saturating_add(nanos / 1000)
 }
 
+/// There is one.
+pub(crate) fn pid_space() -> Option<u32> {
+    Some(0)
+}
+
+/// Not known: a process id that is used again is taken for the process before.
+pub(crate) fn started(_: u32) -> Option<u64> {
+    Some(0)
+}
+
+pub(crate) use super::unix::exists;
+
 const BOOT_ID: &str = "kern.bootsessionuuid";
 
 /// The identity of the machine's start (sysctl(3)).

@@ -3,12 +3,14 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, fallocate, fstatfs, linkat};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::unix;
 use crate::error::FileError;
 
 /// Opens a file without a name; `None` if this kernel or file system has none.
@@ -72,6 +74,32 @@ pub(crate) fn kernel_clock() -> Option<String> {
     Some(clock.trim().to_owned())
 }
 
+/// The namespaces in which process ids and the times of their starts mean something (pid_namespaces(7), time_namespaces(7)).
+pub(crate) fn pid_space() -> Option<u32> {
+    let inode = |path| std::fs::metadata(path).ok().map(|namespace| namespace.ino());
+    let both = [inode("/proc/self/ns/pid")?, inode("/proc/self/ns/time").unwrap_or(0)];
+    Some(crc32fast::hash(&both.map(u64::to_ne_bytes).concat()))
+}
+
+/// When a process was started, in clock ticks since the machine was: field 22 of proc_pid_stat(5). `None` if it has ended, or
+/// may not be looked at.
+pub(crate) fn started(process: u32) -> Option<u64> {
+    parse_started(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+}
+
+fn parse_started(stat: &str) -> Option<u64> {
+    // The name of the program is in parentheses, and may have any in it.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Whether there is a process of this id that has not ended: dead ones that nobody has waited for have.
+pub(crate) fn exists(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    let state = stat.as_deref().ok().and_then(|stat| stat.rsplit_once(')')?.1.trim_start().chars().next());
+    !matches!(state, Some('Z' | 'X')) && unix::exists(process)
+}
+
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const OFFSETS: &str = "/proc/self/timens_offsets";
 /// The namespace of this process, and the one of its children, which the offsets describe.
@@ -115,6 +143,20 @@ fn parse_offset(offsets: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_was_started_once() {
+        let own = std::process::id();
+        assert!(exists(own));
+        assert!(started(own).is_some_and(|started| started > 0));
+        assert_eq!(started(own), started(own));
+        assert!(!exists(u32::MAX) && started(u32::MAX).is_none());
+        let stat = "12 (a ) b) S 1 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4567 1 2";
+        assert_eq!(parse_started(stat), Some(4567));
+        for text in ["", ")", "1 (x) S 1"] {
+            assert_eq!(parse_started(text), None);
+        }
+    }
 
     #[test]
     fn an_offset_is_seconds_and_nanoseconds() {

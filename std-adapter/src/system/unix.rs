@@ -5,6 +5,9 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
 use crate::file::Owner;
 
 /// Opens so that no symbolic link is followed, and nothing blocks or becomes this process's terminal.
@@ -48,6 +51,13 @@ pub(crate) fn owner(metadata: &Metadata) -> Option<Owner> {
 
 pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
+}
+
+/// Whether there is a process of this id (kill(2)).
+pub(crate) fn exists(process: u32) -> bool {
+    let id = i32::try_from(process).ok().and_then(Pid::from_raw);
+    // Whatever else it says, there is one.
+    id.is_some_and(|id| test_kill_process(id) != Err(Errno::SRCH))
 }
 
 /// Which file it is, whatever its name.

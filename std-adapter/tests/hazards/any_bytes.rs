@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use tollgate::{AcquireError, Quota, SharedRateLimiter, TryAcquireError, quota};
 
-use crate::PAGE;
+use crate::LENGTH;
 
 /// Two hundred thousand files, each whole but for some bytes, half of them with a right checksum of the quota: no
 /// panic, no signal, and never more than the capacity at once.
@@ -66,7 +66,7 @@ fn any_bytes() {
         ));
     }
     assert!(opened > rounds / 20 && opened < rounds, "{opened} of {rounds} could be opened");
-    assert_eq!(std::fs::metadata(&path).unwrap().size(), PAGE);
+    assert_eq!(std::fs::metadata(&path).unwrap().size(), LENGTH);
 }
 
 fn accrued(quota: &Quota, micros: u64) -> u128 {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tollgate::{AcquireError, FileError, Quota, SharedRateLimiter, quota};
 
 use crate::children::{release, start};
-use crate::{PAGE, Place, SLOW};
+use crate::{LENGTH, Place, SLOW};
 
 const SIGBUS: i32 = 7;
 
@@ -77,7 +77,7 @@ fn shrunk_within_the_page() {
 fn truncated_and_grown_again() {
     damaged_by(|place| {
         place.writable().set_len(0).unwrap();
-        place.writable().set_len(PAGE).unwrap();
+        place.writable().set_len(LENGTH).unwrap();
     });
 }
 
@@ -85,7 +85,7 @@ fn truncated_and_grown_again() {
 fn a_hole_is_punched() {
     damaged_by(|place| {
         let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
-        rustix::fs::fallocate(place.writable(), flags, 0, PAGE).unwrap();
+        rustix::fs::fallocate(place.writable(), flags, 0, LENGTH).unwrap();
     });
 }
 

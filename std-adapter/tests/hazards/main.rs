@@ -19,7 +19,8 @@ use tollgate::{Quota, SharedRateLimiter, quota};
 
 /// A burst, and no second token while a test runs.
 const SLOW: Quota = quota!(Quota::per_day(1), burst 1_000_000);
-const PAGE: u64 = 4096;
+/// How long a limiter's file is.
+const LENGTH: u64 = 32768;
 
 struct Place(TempDir);
 

@@ -1,0 +1,348 @@
+//! One thread beside a program's limiters, which asks their policies for the quotas.
+
+use std::fmt;
+use std::io;
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, ThreadId};
+use std::time::Duration;
+
+use tollgate_core::{Counts, Quota};
+
+use crate::layout::{Header, Ring};
+use crate::mapping::forks;
+use crate::{FileError, Policy, SharedRateLimiter, Stats};
+
+/// What a [`Sidecar`] can steer: a [`SharedRateLimiter`], or a limiter of yours around one.
+pub trait AdaptiveInstance: Send + Sync {
+    /// Who uses it; `None` if it can't be steered from here.
+    fn header(&self) -> Option<&Header>;
+
+    /// Its last events; `None` if it has none.
+    fn ring(&self) -> Option<&Ring>;
+
+    /// Decides on its quota.
+    fn policy(&self) -> &dyn Policy;
+
+    /// The quota in force.
+    fn quota(&self) -> Quota;
+
+    /// Its time, in microseconds, which all who use it share.
+    fn now_micros(&self) -> u64;
+
+    /// Puts a decision in force.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SharedRateLimiter::set_quota`]. Nothing was changed; it will be decided anew.
+    fn apply(&self, decision: Quota) -> Result<(), FileError>;
+}
+
+impl AdaptiveInstance for SharedRateLimiter {
+    fn header(&self) -> Option<&Header> {
+        self.header()
+    }
+
+    fn ring(&self) -> Option<&Ring> {
+        self.ring()
+    }
+
+    fn policy(&self) -> &dyn Policy {
+        self.policy()
+    }
+
+    fn quota(&self) -> Quota {
+        self.quota()
+    }
+
+    fn now_micros(&self) -> u64 {
+        self.now_micros()
+    }
+
+    fn apply(&self, decision: Quota) -> Result<(), FileError> {
+        self.set_quota(decision)
+    }
+}
+
+/// A thread that looks at limiters from time to time, and puts in force what their policies decide.
+///
+/// There is one for the whole process, for [`SidecarBox::new`]; make others for tests. The thread lives while a limiter is
+/// registered, and sleeps between two looks. Of all processes whose sidecars have a limiter whose policy
+/// [steers](Policy::steers), one steers it at a time, by a lease in the file: should it die, another one does, three periods
+/// later.
+///
+/// After fork(2), the child's copies of registered limiters work on, and are not steered from there; limiters that the child registers
+/// are.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Policy, Quota, SharedRateLimiter, Sidecar, Stats};
+///
+/// #[derive(Debug)]
+/// struct Hourly(Quota);
+/// impl Policy for Hourly {
+///     fn decide(&self, _: &Stats, current: Quota) -> Option<Quota> {
+///         (current != self.0).then_some(self.0)
+///     }
+/// }
+///
+/// let sidecar = Sidecar::new(Duration::from_millis(1));
+/// let policy = Hourly(Quota::per_hour(7)?);
+/// let limiter = sidecar.register(SharedRateLimiter::in_memory(Quota::per_hour(5)?)?.with_policy(policy))?;
+/// while limiter.quota() != Quota::per_hour(7)? {
+///     std::thread::sleep(Duration::from_millis(1));
+/// }
+/// assert!(limiter.try_acquire(5).is_ok());
+/// assert!(limiter.try_acquire(2).is_err()); // the level was kept
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sidecar(Handle);
+
+#[derive(Clone, Debug)]
+enum Handle {
+    Global(&'static Shared),
+    Own(Arc<Shared>),
+}
+
+impl Deref for Handle {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        match self {
+            Self::Global(shared) => shared,
+            Self::Own(shared) => shared,
+        }
+    }
+}
+
+/// What the owner and the thread share. In a child that was forked, its locks may be held by threads that are not there: so
+/// it is used in the process that made it alone.
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    instances: Vec<Arc<Instance>>,
+    period: Duration,
+    thread: Option<JoinHandle<()>>,
+    /// The number of the thread that may run: a later one has replaced those before.
+    run: u64,
+}
+
+/// How long the thread sleeps between two looks, unless told otherwise.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// The sidecars of a process, and of the children, and children's children, that were forked of it: in each generation another
+/// one. Further down, there is none.
+static GLOBAL: [Shared; 16] = [const { Shared::new(PERIOD) }; 16];
+
+impl Shared {
+    const fn new(period: Duration) -> Self {
+        let state = State { instances: Vec::new(), period, thread: None, run: 0 };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sidecar {
+    /// Makes a sidecar that looks at its limiters once in each `period`, at least a millisecond.
+    #[must_use]
+    pub fn new(period: Duration) -> Self {
+        Self(Handle::Own(Arc::new(Shared::new(at_least(period)))))
+    }
+
+    /// Returns that of the process, which looks once a second; `None` in a process that was forked more than fifteen times in a
+    /// line without starting a program.
+    #[must_use]
+    pub fn global() -> Option<Self> {
+        let generation = usize::try_from(forks::generation()).ok()?;
+        GLOBAL.get(generation.checked_sub(1)?).map(|shared| Self(Handle::Global(shared)))
+    }
+
+    /// Sets how long the thread sleeps between two looks, at least a millisecond.
+    pub fn set_period(&self, period: Duration) {
+        self.0.lock().period = at_least(period);
+        self.0.changed.notify_all();
+    }
+
+    /// Registers a limiter, until the box is dropped.
+    ///
+    /// # Errors
+    ///
+    /// No thread can be started.
+    pub fn register<L: AdaptiveInstance + 'static>(&self, limiter: L) -> io::Result<SidecarBox<L>> {
+        forks::count()?;
+        let limiter = Arc::new(limiter);
+        let instance = Arc::new(Instance::new(limiter.clone()));
+        let mut state = self.0.lock();
+        if state.thread.is_none() {
+            state.run = state.run.wrapping_add(1);
+            let (shared, run) = (self.0.clone(), state.run);
+            let thread = std::thread::Builder::new().name("tollgate-sidecar".to_owned());
+            state.thread = Some(thread.spawn(move || watch(&shared, run))?);
+        }
+        state.instances.push(instance.clone());
+        drop(state);
+        Ok(SidecarBox { limiter, registered: Some((self.clone(), instance)), generation: forks::generation() })
+    }
+}
+
+fn at_least(period: Duration) -> Duration {
+    period.max(Duration::from_millis(1))
+}
+
+/// What the thread does.
+fn watch(shared: &Shared, run: u64) {
+    loop {
+        let state = shared.lock();
+        let period = state.period;
+        // Woken early: to end, or to go by another period.
+        let (state, waited) = shared.changed.wait_timeout(state, period).unwrap_or_else(PoisonError::into_inner);
+        if state.run != run {
+            return;
+        }
+        if !waited.timed_out() {
+            continue;
+        }
+        let instances = state.instances.clone();
+        // What the policies do meanwhile, they do to whom they like.
+        drop(state);
+        for instance in instances {
+            instance.look(period);
+        }
+    }
+}
+
+/// A registered limiter.
+struct Instance {
+    limiter: Arc<dyn AdaptiveInstance>,
+    /// Held during a look.
+    seen: Mutex<Seen>,
+    /// This one among those that steer the same file.
+    holder: u32,
+}
+
+/// What was seen at the last look.
+struct Seen {
+    at: u64,
+    counts: Counts,
+    registered: bool,
+}
+
+impl Instance {
+    fn new(limiter: Arc<dyn AdaptiveInstance>) -> Self {
+        let counts = limiter.header().map(Header::totals).unwrap_or_default();
+        let seen = Seen { at: limiter.now_micros(), counts, registered: true };
+        #[allow(clippy::cast_possible_truncation, reason = "some bits of it")]
+        let holder = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0) as u32;
+        Self { limiter, seen: Mutex::new(seen), holder }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look(&self, period: Duration) {
+        let mut seen = self.seen();
+        let Some(header) = self.limiter.header().filter(|_| seen.registered) else { return };
+        let (now, counts) = (self.limiter.now_micros(), header.totals());
+        let elapsed = Duration::from_micros(now.saturating_sub(seen.at));
+        let stats = Stats::new(elapsed, counts.since(&seen.counts));
+        (seen.at, seen.counts) = (now, counts);
+        let policy = self.limiter.policy();
+        let lease = u64::try_from(period.saturating_mul(3).as_micros()).unwrap_or(u64::MAX);
+        if policy.steers() && header.lease().hold(now, now.saturating_add(lease), self.holder) {
+            // A policy that panics decides nothing, and does no harm to the others.
+            let decide = AssertUnwindSafe(|| policy.decide(&stats, self.limiter.quota()));
+            if let Ok(Some(decision)) = catch_unwind(decide) {
+                // What can't be put in force now is decided again at the next look.
+                let _ = self.limiter.apply(decision);
+            }
+        }
+    }
+
+    /// Waits for a look in progress; there is none after it.
+    fn end(&self) {
+        self.seen().registered = false;
+        if let Some(header) = self.limiter.header() {
+            header.lease().give_up(self.holder);
+        }
+    }
+}
+
+impl fmt::Debug for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Instance").field("holder", &self.holder).finish_non_exhaustive()
+    }
+}
+
+/// A limiter that is registered with a [`Sidecar`], until it is dropped: then it waits for a look in progress, and, of the last
+/// one, for the end of the thread.
+#[derive(Debug)]
+pub struct SidecarBox<L> {
+    limiter: Arc<L>,
+    registered: Option<(Sidecar, Arc<Instance>)>,
+    /// The generation of the process that registered it.
+    generation: u32,
+}
+
+impl<L: AdaptiveInstance + 'static> SidecarBox<L> {
+    /// Registers a limiter with the sidecar of the process.
+    ///
+    /// # Errors
+    ///
+    /// No thread can be started; or the process was forked too often, see [`Sidecar::global`].
+    pub fn new(limiter: L) -> io::Result<Self> {
+        forks::count()?;
+        let sidecar = Sidecar::global().ok_or_else(|| {
+            io::Error::other("this process was forked more than fifteen times in a line; start a program in it")
+        })?;
+        sidecar.register(limiter)
+    }
+}
+
+impl<L> Deref for SidecarBox<L> {
+    type Target = L;
+
+    fn deref(&self) -> &L {
+        &self.limiter
+    }
+}
+
+impl<L> Drop for SidecarBox<L> {
+    fn drop(&mut self) {
+        let Some((sidecar, instance)) = self.registered.take() else { return };
+        if self.generation != forks::generation() {
+            // In a child, where the thread is not, and may have held the locks for ever.
+            return;
+        }
+        let mut state = sidecar.0.lock();
+        state.instances.retain(|other| !Arc::ptr_eq(other, &instance));
+        let mut thread = None;
+        if state.instances.is_empty() {
+            state.run = state.run.wrapping_add(1);
+            thread = state.thread.take();
+            sidecar.0.changed.notify_all();
+        }
+        let is_this = |id: ThreadId| id == std::thread::current().id();
+        let own = thread.as_ref().or(state.thread.as_ref()).is_some_and(|thread| is_this(thread.thread().id()));
+        drop(state);
+        // Dropped by a policy, in the thread itself: that waits for nobody.
+        if !own {
+            instance.end();
+            // It can't have panicked.
+            let _ = thread.map(JoinHandle::join);
+        }
+    }
+}
