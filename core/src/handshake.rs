@@ -1,7 +1,6 @@
 //! Who is attached to a limiter, what each of them has counted, and who steers it.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::fence;
 
 use crate::{DefaultWord, Lease, Word};
 
@@ -273,7 +272,7 @@ impl<W: Word> Seat<W> {
             *value = word.load(Relaxed);
         }
         let (counts, last_seen) = (self.counts(), self.beat.load(Relaxed));
-        fence(Acquire);
+        self.owner.fence(Acquire);
         // Still the same: all that was read is its own.
         let same = owner & READY != 0 && self.owner.load(Relaxed) == owner;
         same.then(|| Attached { who: Identity(owner), last_seen, counts: counts.since(&Counts(before)) })

@@ -59,9 +59,22 @@ pub trait Word {
             }
         }
     }
+
+    /// A fence between the operations on such words. Only a [`HandshakeHeader`](crate::HandshakeHeader) needs it.
+    ///
+    /// As given here, it is that of [`core::sync::atomic`]; only a word for a model checker has one of its own.
+    #[inline]
+    fn fence(&self, order: Ordering) {
+        core::sync::atomic::fence(order);
+    }
 }
 
 impl<W: Word + ?Sized> Word for &W {
+    #[inline]
+    fn fence(&self, order: Ordering) {
+        (**self).fence(order);
+    }
+
     #[inline]
     fn store(&self, value: u64, order: Ordering) {
         (**self).store(value, order);
