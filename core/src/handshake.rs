@@ -249,7 +249,7 @@ impl<W: Word> Seat<W> {
     }
 
     fn counts(&self) -> Counts {
-        Counts(core::array::from_fn(|at| self.counts.get(at).map_or(0, |word| word.load(Relaxed))))
+        read(&self.counts)
     }
 
     /// Takes the seat from `owner`, zero if it is free.
@@ -258,8 +258,13 @@ impl<W: Word> Seat<W> {
         if self.owner.compare_exchange(owner, who.0 & !READY, Acquire, Relaxed).is_err() {
             return false;
         }
+        // Release, pairs with the second fence of `attached`: who sees what is written from here on sees that the owner
+        // before is gone.
+        self.owner.fence(Release);
+        self.beat.store(0, Relaxed);
         for (before, count) in self.before.iter().zip(&self.counts) {
-            before.store(count.load(Relaxed), Relaxed);
+            // Release, pairs with the first fence of `attached`: the beat and the counts are no older than this.
+            before.store(count.load(Relaxed), Release);
         }
         self.owner.compare_exchange(who.0 & !READY, who.0, Release, Relaxed).is_ok()
     }
@@ -267,16 +272,19 @@ impl<W: Word> Seat<W> {
     /// Returns the owner, and what it has counted; `None` if the seat is free, or about to be taken.
     fn attached(&self) -> Option<Attached> {
         let owner = self.owner.load(Acquire);
-        let mut before = [0; COUNTS];
-        for (value, word) in before.iter_mut().zip(&self.before) {
-            *value = word.load(Relaxed);
-        }
+        let before = read(&self.before);
+        // Acquire, pairs with the Release of these in `take`.
+        self.owner.fence(Acquire);
         let (counts, last_seen) = (self.counts(), self.beat.load(Relaxed));
         self.owner.fence(Acquire);
-        // Still the same: all that was read is its own.
-        let same = owner & READY != 0 && self.owner.load(Relaxed) == owner;
-        same.then(|| Attached { who: Identity(owner), last_seen, counts: counts.since(&Counts(before)) })
+        // Still the same, and nobody counted between if it left and is back: all that was read is its own.
+        let same = owner & READY != 0 && self.owner.load(Acquire) == owner && read(&self.before) == before;
+        same.then(|| Attached { who: Identity(owner), last_seen, counts: counts.since(&before) })
     }
+}
+
+fn read<W: Word>(words: &[W; COUNTS]) -> Counts {
+    Counts(core::array::from_fn(|at| words.get(at).map_or(0, |word| word.load(Relaxed))))
 }
 
 #[inline(always)]
@@ -294,7 +302,7 @@ fn add<W: Word>(word: &W, by: Writers, n: u64) {
 pub struct Attached {
     /// Who it is.
     pub who: Identity,
-    /// The time of its last call, in microseconds, or of its last [`beat`](Seat::beat).
+    /// The time of its last call, in microseconds, or of its last [`beat`](Seat::beat); 0 if there was none yet.
     pub last_seen: u64,
     /// What it has counted in this seat.
     pub counts: Counts,
