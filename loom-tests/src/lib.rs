@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod handshake_models;
 pub mod models;
 pub mod pool_models;
 pub mod ring_models;
@@ -18,9 +19,9 @@ pub enum Flaw {
     None,
     /// An exchange stores without comparing.
     StoreForCas,
-    /// A load that asks for Acquire gets Relaxed.
+    /// A load that asks for Acquire gets Relaxed, that of an exchange too; a fence that asks for it is none.
     RelaxedLoad,
-    /// A write that asks for Release gets Relaxed.
+    /// A write that asks for Release gets Relaxed; a fence that asks for it is none.
     RelaxedWrite,
 }
 
@@ -51,7 +52,14 @@ impl Word for LoomWord {
                 return Ok(current);
             }
             Flaw::RelaxedWrite => self.cell.compare_exchange(current, new, Ordering::Relaxed, failure),
-            Flaw::RelaxedLoad => self.cell.compare_exchange(current, new, success, Ordering::Relaxed),
+            Flaw::RelaxedLoad => {
+                let success = match success {
+                    Ordering::Acquire => Ordering::Relaxed,
+                    Ordering::AcqRel => Ordering::Release,
+                    other => other,
+                };
+                self.cell.compare_exchange(current, new, success, Ordering::Relaxed)
+            }
             Flaw::None => self.cell.compare_exchange(current, new, success, failure),
         }
         // loom would let a loser spin for ever; a real one loses only because another has won.
@@ -69,6 +77,13 @@ impl Word for LoomWord {
             return seen;
         }
         self.cell.fetch_add(n, order)
+    }
+
+    fn fence(&self, order: Ordering) {
+        match (self.flaw, order) {
+            (Flaw::RelaxedLoad, Ordering::Acquire) | (Flaw::RelaxedWrite, Ordering::Release) => {}
+            _ => loom::sync::atomic::fence(order),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every model that a flaw of the words must break: a model that passes with it proves nothing.
 
-use tollgate_loom_tests::{Flaw, Flaws, models, pool_models, ring_models};
+use tollgate_loom_tests::{Flaw, Flaws, handshake_models, models, pool_models, ring_models};
 
 #[test]
 #[should_panic(expected = "granted")]
@@ -186,4 +186,103 @@ fn a_store_in_the_head_of_the_ring() {
 #[should_panic]
 fn a_store_of_the_watchers() {
     ring_models::watcher_vs_watcher(Flaw::StoreForCas, Flaw::None);
+}
+
+/// Two sit in one seat.
+#[test]
+#[should_panic(expected = "for both")]
+fn a_store_for_the_exchange_of_an_owner() {
+    handshake_models::attach_vs_attach::<1>(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic(expected = "totals")]
+fn a_store_for_the_addition_in_the_common_seat() {
+    handshake_models::attach_vs_attach::<0>(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic(expected = "totals")]
+fn a_store_when_a_dead_one_is_followed() {
+    handshake_models::attach_vs_attach_after_a_death(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic]
+fn a_store_when_a_seat_is_freed() {
+    handshake_models::free_vs_attach(Flaw::StoreForCas);
+}
+
+/// The counts of who left may not be there yet, and are lost.
+#[test]
+#[should_panic(expected = "totals")]
+fn a_relaxed_load_of_a_seat_that_was_left() {
+    handshake_models::leave_vs_attach(Flaw::RelaxedLoad);
+}
+
+#[test]
+#[should_panic(expected = "totals")]
+fn a_relaxed_write_of_a_seat_that_is_left() {
+    handshake_models::leave_vs_attach(Flaw::RelaxedWrite);
+}
+
+#[test]
+#[should_panic(expected = "totals")]
+fn a_relaxed_write_of_a_seat_that_is_freed() {
+    handshake_models::freed_for_another(Flaw::RelaxedWrite);
+}
+
+/// The counts of the next one look like the dead one's.
+#[test]
+#[should_panic]
+fn a_relaxed_load_of_a_seat_that_is_looked_at() {
+    handshake_models::look_vs_attach_after_a_death(Flaw::RelaxedLoad);
+}
+
+#[test]
+#[should_panic]
+fn a_relaxed_write_of_a_seat_that_is_looked_at() {
+    handshake_models::look_vs_attach_after_a_death(Flaw::RelaxedWrite);
+}
+
+#[test]
+#[should_panic(expected = "who has it")]
+fn a_store_for_the_exchange_of_a_lease() {
+    handshake_models::hold_vs_hold(Flaw::StoreForCas, false);
+}
+
+#[test]
+#[should_panic(expected = "who has it")]
+fn a_store_for_the_exchange_of_an_ended_lease() {
+    handshake_models::renewal_vs_hold(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic(expected = "the holder")]
+fn a_store_when_a_lease_is_given_up() {
+    handshake_models::late_give_up_vs_hold(Flaw::StoreForCas);
+}
+
+#[test]
+#[should_panic(expected = "is not seen")]
+fn a_relaxed_load_of_a_lease() {
+    handshake_models::what_the_holder_did(Flaw::RelaxedLoad, true);
+}
+
+#[test]
+#[should_panic(expected = "is not seen")]
+fn a_relaxed_write_of_a_lease() {
+    handshake_models::what_the_holder_did(Flaw::RelaxedWrite, true);
+}
+
+#[test]
+#[should_panic(expected = "is not seen")]
+fn a_relaxed_load_of_a_renewed_lease() {
+    handshake_models::what_the_holder_did(Flaw::RelaxedLoad, false);
+}
+
+#[test]
+#[should_panic(expected = "is not seen")]
+fn a_relaxed_write_of_a_renewed_lease() {
+    handshake_models::what_the_holder_did(Flaw::RelaxedWrite, false);
 }

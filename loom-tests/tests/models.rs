@@ -1,6 +1,6 @@
 //! Every model, with words as they should be.
 
-use tollgate_loom_tests::{Flaw, Flaws, models, pool_models, ring_models};
+use tollgate_loom_tests::{Flaw, Flaws, handshake_models, models, pool_models, ring_models};
 
 #[test]
 fn acquire_vs_acquire() {
@@ -215,4 +215,73 @@ fn ring_writers_vs_reader() {
 #[test]
 fn ring_watcher_vs_watcher() {
     ring_models::watcher_vs_watcher(Flaw::None, Flaw::None);
+}
+
+#[test]
+fn attach_vs_attach() {
+    handshake_models::attach_vs_attach::<0>(Flaw::None);
+    handshake_models::attach_vs_attach::<1>(Flaw::None);
+    handshake_models::attach_vs_attach::<2>(Flaw::None);
+}
+
+#[test]
+fn leave_vs_attach() {
+    handshake_models::leave_vs_attach(Flaw::None);
+}
+
+#[test]
+fn look_vs_leave_and_attach() {
+    handshake_models::look_vs_leave_and_attach(Flaw::None);
+}
+
+#[test]
+fn look_vs_attach_after_a_death() {
+    handshake_models::look_vs_attach_after_a_death(Flaw::None);
+}
+
+#[test]
+fn look_vs_back_again() {
+    handshake_models::look_vs_back_again(Flaw::None);
+}
+
+#[test]
+fn attach_vs_attach_after_a_death() {
+    handshake_models::attach_vs_attach_after_a_death(Flaw::None);
+}
+
+#[test]
+fn died_while_it_attached() {
+    handshake_models::died_while_it_attached(Flaw::None);
+}
+
+#[test]
+fn free_vs_attach() {
+    handshake_models::free_vs_attach(Flaw::None);
+}
+
+#[test]
+fn freed_for_another() {
+    handshake_models::freed_for_another(Flaw::None);
+}
+
+#[test]
+fn lease_hold_vs_hold() {
+    handshake_models::hold_vs_hold(Flaw::None, false);
+    handshake_models::hold_vs_hold(Flaw::None, true);
+}
+
+#[test]
+fn lease_renewal_vs_hold() {
+    handshake_models::renewal_vs_hold(Flaw::None);
+}
+
+#[test]
+fn lease_late_give_up_vs_hold() {
+    handshake_models::late_give_up_vs_hold(Flaw::None);
+}
+
+#[test]
+fn lease_what_the_holder_did() {
+    handshake_models::what_the_holder_did(Flaw::None, true);
+    handshake_models::what_the_holder_did(Flaw::None, false);
 }
