@@ -15,6 +15,9 @@ const LATEST: u64 = u64::MAX >> HOLDER_BITS;
 /// The right to do something that one at a time should, such as to steer a limiter: whoever has it renews it, and whoever
 /// dies, stops or forgets loses it when its time is over. One word.
 ///
+/// Its time is one that starts near zero and never goes back, such as the microseconds since the machine started: after 35 years of
+/// it, every lease has ended.
+///
 /// It keeps others from starting, and does not make a holder stop who was held up past its end: so use it where two at a
 /// time are a waste, and no harm.
 ///
