@@ -26,6 +26,7 @@ fn compare(group: &mut Group<'_>, quota: Quota) {
     let folder = tempfile::tempdir().unwrap();
     let memory = TokenBucket::with_clock(quota, MachineClock);
     let file = SharedRateLimiter::create(folder.path().join("limit"), quota).unwrap();
+    let uncounted = Options::new().counters(false).create(folder.path().join("uncounted"), quota).unwrap();
     let fast_memory = TokenBucket::with_clock(quota, FastClock);
     let fast_file = Options::new().fast_clock(true).create(folder.path().join("fast"), quota).unwrap();
     let _ = (fast_memory.try_acquire(1), fast_file.try_acquire(1));
@@ -34,10 +35,11 @@ fn compare(group: &mut Group<'_>, quota: Quota) {
     let _ = cached_memory.try_acquire(1);
     let locked = LockedBucket::new(quota, MachineClock);
     // Drains what has one token; makes no difference to what has plenty.
-    let _ = (memory.try_acquire(1), file.try_acquire(1), locked.try_acquire(1));
+    let _ = (memory.try_acquire(1), file.try_acquire(1), uncounted.try_acquire(1), locked.try_acquire(1));
 
     group.bench_function("memory", |b| b.iter(|| memory.try_acquire(black_box(1)).is_ok()));
     group.bench_function("file", |b| b.iter(|| file.try_acquire(black_box(1)).is_ok()));
+    group.bench_function("file, uncounted", |b| b.iter(|| uncounted.try_acquire(black_box(1)).is_ok()));
     group.bench_function("memory, fast clock", |b| b.iter(|| fast_memory.try_acquire(black_box(1)).is_ok()));
     group.bench_function("memory, cached clock", |b| b.iter(|| cached_memory.try_acquire(black_box(1)).is_ok()));
     group.bench_function("file, fast clock", |b| b.iter(|| fast_file.try_acquire(black_box(1)).is_ok()));

@@ -134,29 +134,38 @@ impl SharedRateLimiter {
     #[inline(always)]
     pub fn try_acquire_at(&self, now: u64, n: u32) -> Result<u32, AcquireError> {
         match &self.access {
-            Access::Uncounted => self.attempt(now, n),
-            Access::Counted(table) => {
-                let outcome = self.attempt(now, n);
-                self.note(table, now, n, outcome.as_ref().err());
-                outcome
-            }
+            Access::Counted(table) => self.attempt(now, n, |granted| self.note(table, now, n, granted)),
+            Access::Uncounted => self.attempt(now, n, |_| {}),
             Access::ReadOnly => Err(AcquireError::ReadOnly),
         }
     }
 
-    /// Takes, without counting it.
+    /// Takes, and notes whether it was granted.
     #[inline(always)]
-    fn attempt(&self, now: u64, n: u32) -> Result<u32, AcquireError> {
-        self.check_pause(now, n)?;
+    fn attempt(&self, now: u64, n: u32, note: impl Fn(bool)) -> Result<u32, AcquireError> {
+        if let Err(error) = self.check_pause(now, n) {
+            note_outcome(&Err(error), note);
+            return Err(error);
+        }
         // The first attempt in line, on a bucket that need not be anywhere in memory.
         let first = match self.known_bucket() {
             Some(bucket) => bucket.try_acquire_once_at(now, n),
             None => Err(TryAcquireError::Moved),
         };
         match first {
-            Ok(left) => Ok(left),
-            Err(refusal @ TryAcquireError::Insufficient { .. }) => Err(AcquireError::Refused(refusal)),
-            Err(_) => self.try_acquire_again(now, n),
+            Ok(left) => {
+                note(true);
+                Ok(left)
+            }
+            Err(refusal @ TryAcquireError::Insufficient { .. }) => {
+                note(false);
+                Err(AcquireError::Refused(refusal))
+            }
+            Err(_) => {
+                let outcome = self.try_acquire_again(now, n);
+                note_outcome(&outcome, note);
+                outcome
+            }
         }
     }
 
@@ -207,14 +216,14 @@ impl SharedRateLimiter {
         let mut now = start;
         let outcome = retry_for(timeout, || {
             now = self.now_micros();
-            self.attempt(now, n).or_else(|refusal| {
+            self.attempt(now, n, |_| {}).or_else(|refusal| {
                 // Before it sleeps, since who waits for a file that nobody else has waits in vain.
                 self.check_identity()?;
                 Err(refusal)
             })
         });
         if let Access::Counted(table) = &self.access {
-            self.note(table, now, n, outcome.as_ref().err());
+            note_outcome(&outcome, |granted| self.note(table, now, n, granted));
             if outcome.is_ok() {
                 self.record_wait(Duration::from_micros(now.saturating_sub(start)));
             }
@@ -233,13 +242,11 @@ impl SharedRateLimiter {
         let outcome =
             self.check_pause(now, n.min(1)).and_then(|()| call!(self, bucket => bucket.acquire_up_to_at(now, n)));
         if let Access::Counted(table) = &self.access {
-            let nothing = AcquireError::Refused(TryAcquireError::Contended);
-            let (granted, error) = match &outcome {
-                Ok(0) if n > 0 => (n, Some(&nothing)),
-                Ok(granted) => (*granted, None),
-                Err(error) => (n, Some(error)),
-            };
-            self.note(table, now, granted, error);
+            match outcome {
+                Ok(0) if n > 0 => self.note(table, now, n, false),
+                Ok(granted) => self.note(table, now, granted, true),
+                Err(_) => note_outcome(&outcome, |granted| self.note(table, now, n, granted)),
+            }
         }
         outcome
     }
@@ -441,6 +448,15 @@ impl SharedRateLimiter {
             (Some(one), Some(two)) => one.identity == two.identity,
             _ => std::ptr::eq(self, other),
         }
+    }
+}
+
+/// Notes a call that was granted or refused. That the file is damaged or gone is neither.
+fn note_outcome(outcome: &Result<u32, AcquireError>, note: impl Fn(bool)) {
+    match outcome {
+        Ok(_) => note(true),
+        Err(AcquireError::Refused(_) | AcquireError::Paused { .. }) => note(false),
+        Err(_) => {}
     }
 }
 

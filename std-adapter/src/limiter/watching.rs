@@ -6,7 +6,6 @@ use std::time::Duration;
 use tollgate_core::{Count, Counts, DefaultWord, Observation, Observed, Seat, Waits, Watcher, Word, Writers};
 
 use super::{Access, SharedRateLimiter};
-use crate::AcquireError;
 use crate::counting::{Table, is_gone, this_process};
 use crate::layout::{Header, Ring, WATCHED};
 
@@ -221,19 +220,13 @@ impl SharedRateLimiter {
         self.seat(|seat, _| seat.beat(now));
     }
 
-    /// Counts a call and its outcome.
+    /// Counts a call for `n` tokens.
     #[inline(always)]
-    pub(super) fn note(&self, table: &Table, now: u64, n: u32, error: Option<&AcquireError>) {
+    pub(super) fn note(&self, table: &Table, now: u64, n: u32, granted: bool) {
         let Some(users) = self.page.users() else { return };
-        match error {
-            None => table.count(&users.header, |seat, by| seat.granted(by, now, n)),
-            Some(AcquireError::Refused(_) | AcquireError::Paused { .. }) => {
-                table.count(&users.header, |seat, by| seat.refused(by, now));
-            }
-            Some(_) => return,
-        }
+        table.count(&users.header, |seat, by| if granted { seat.granted(by, now, n) } else { seat.refused(by, now) });
         if self.page.cell(WATCHED).load(Relaxed) > now {
-            observe(&users.ring, now, n, error.is_none());
+            observe(&users.ring, now, n, granted);
         }
     }
 
