@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::MutexGuard;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use tollgate::{NotAll, SharedRateLimiter, retry_for, try_acquire_all};
+use tollgate::{SharedRateLimiter, acquire_all_holding};
 
 use crate::args::Take;
 use crate::exit::{Failure, refused};
@@ -51,14 +51,7 @@ fn start() -> Result<Phases, Failure> {
 /// Waits for the tokens. Signals are held from before they are taken: one that ends the process has taken nothing.
 fn acquire<'a>(shares: &[Share], take: &Take, phases: &'a Phases) -> Result<MutexGuard<'a, Phase>, Failure> {
     let limits: Vec<(&SharedRateLimiter, u32)> = shares.iter().map(|share| (&share.limiter, share.cost)).collect();
-    let attempt = || {
-        let phase = phases.hold();
-        match try_acquire_all(&limits) {
-            Ok(()) => Ok(phase),
-            Err(refusal) => Err(refusal.or_gone(&limits)),
-        }
-    };
-    retry_for(take.timeout(), attempt).map_err(|refusal: NotAll| {
+    acquire_all_holding(&limits, take.timeout(), || phases.hold()).map_err(|refusal| {
         let path = shares.get(refusal.index).map_or(std::path::Path::new(""), |share| share.limiter.path());
         refused(path, &refusal.error, take.conflict_exit_code)
     })

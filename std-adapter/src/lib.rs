@@ -31,7 +31,7 @@ pub use limiter::{Event, Events, Outcome, Process, SharedRateLimiter};
 pub use options::Options;
 pub use policy::{Aimd, Fixed, Policy, Stats};
 pub use refusal::AcquireError;
-pub use several::{NotAll, acquire_all_timeout, try_acquire_all};
+pub use several::{NotAll, acquire_all_holding, acquire_all_timeout, try_acquire_all};
 pub use sidecar::{AdaptiveInstance, Sidecar, SidecarBox};
 pub use tollgate_core::{
     Clock, Count, Counts, ExceedsPermit, Permit, Quota, QuotaError, RetryAfter, TryAcquireError, Waits, quota,

@@ -144,7 +144,7 @@ impl SharedRateLimiter {
     #[inline(always)]
     fn attempt(&self, now: u64, n: u32, note: impl Fn(bool)) -> Result<u32, AcquireError> {
         if let Err(error) = self.check_pause(now, n) {
-            note_outcome(&Err(error), note);
+            note_outcome(&Err::<(), _>(error), note);
             return Err(error);
         }
         // The first attempt in line, on a bucket that need not be anywhere in memory.
@@ -166,6 +166,24 @@ impl SharedRateLimiter {
                 note_outcome(&outcome, note);
                 outcome
             }
+        }
+    }
+
+    /// Takes, and counts nothing: for a call that is counted by [`note_call`](Self::note_call) when it ends.
+    pub(crate) fn take_unnoted(&self, now: u64, n: u32) -> Result<u32, AcquireError> {
+        self.check_writable()?;
+        self.attempt(now, n, |_| {})
+    }
+
+    /// Gives back what a call took that is not counted.
+    pub(crate) fn give_back_unnoted(&self, n: u32) -> Result<(), AcquireError> {
+        call!(self, bucket => bucket.refund(n))
+    }
+
+    /// Counts a call for `n` tokens.
+    pub(crate) fn note_call(&self, now: u64, n: u32, granted: bool) {
+        if let Access::Counted(table) = &self.access {
+            self.note(table, now, n, granted);
         }
     }
 
@@ -222,11 +240,9 @@ impl SharedRateLimiter {
                 Err(refusal)
             })
         });
-        if let Access::Counted(table) = &self.access {
-            note_outcome(&outcome, |granted| self.note(table, now, n, granted));
-            if outcome.is_ok() {
-                self.record_wait(Duration::from_micros(now.saturating_sub(start)));
-            }
+        note_outcome(&outcome, |granted| self.note_call(now, n, granted));
+        if outcome.is_ok() {
+            self.record_wait(Duration::from_micros(now.saturating_sub(start)));
         }
         outcome
     }
@@ -241,12 +257,10 @@ impl SharedRateLimiter {
         self.check_writable()?;
         let outcome =
             self.check_pause(now, n.min(1)).and_then(|()| call!(self, bucket => bucket.acquire_up_to_at(now, n)));
-        if let Access::Counted(table) = &self.access {
-            match outcome {
-                Ok(0) if n > 0 => self.note(table, now, n, false),
-                Ok(granted) => self.note(table, now, granted, true),
-                Err(_) => note_outcome(&outcome, |granted| self.note(table, now, n, granted)),
-            }
+        match outcome {
+            Ok(0) if n > 0 => self.note_call(now, n, false),
+            Ok(granted) => self.note_call(now, granted, true),
+            Err(_) => note_outcome(&outcome, |granted| self.note_call(now, n, granted)),
         }
         outcome
     }
@@ -296,7 +310,7 @@ impl SharedRateLimiter {
     /// [`Refused`](AcquireError::Refused) if others changed the bucket at each attempt. Nothing was given back.
     pub fn refund(&self, n: u32) -> Result<(), AcquireError> {
         self.check_writable()?;
-        call!(self, bucket => bucket.refund(n))?;
+        self.give_back_unnoted(n)?;
         self.count(Count::RefundedTokens, n.into());
         Ok(())
     }
@@ -452,7 +466,7 @@ impl SharedRateLimiter {
 }
 
 /// Notes a call that was granted or refused. That the file is damaged or gone is neither.
-fn note_outcome(outcome: &Result<u32, AcquireError>, note: impl Fn(bool)) {
+pub(crate) fn note_outcome<T>(outcome: &Result<T, AcquireError>, note: impl Fn(bool)) {
     match outcome {
         Ok(_) => note(true),
         Err(AcquireError::Refused(_) | AcquireError::Paused { .. }) => note(false),

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use tollgate_core::TryAcquireError;
+use tollgate_core::{Clock, TryAcquireError};
 
+use crate::limiter::note_outcome;
 use crate::wait::retry_for;
-use crate::{AcquireError, SharedRateLimiter};
+use crate::{AcquireError, MachineClock, SharedRateLimiter};
 
 /// Why not all limits granted. Nothing was kept from any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +21,8 @@ pub struct NotAll {
 }
 
 impl NotAll {
-    /// The same refusal, or that a file is gone if one is: look before you sleep.
-    #[must_use]
-    pub fn or_gone(self, limits: &[(&SharedRateLimiter, u32)]) -> Self {
+    /// The same refusal, or that a file is gone if one is.
+    fn or_gone(self, limits: &[(&SharedRateLimiter, u32)]) -> Self {
         let identities = limits.iter().map(|(limiter, _)| limiter.check_identity()).enumerate();
         let mut gone = identities.filter_map(|(index, outcome)| Some((index, outcome.err()?)));
         gone.next().map_or(self, |(index, error)| Self { index, error, retry_after: None })
@@ -64,20 +64,9 @@ impl std::error::Error for NotAll {}
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn try_acquire_all(limits: &[(&SharedRateLimiter, u32)]) -> Result<(), NotAll> {
-    let costs: Vec<u32> = (0..limits.len()).map(|index| cost(limits, index)).collect::<Result<_, _>>()?;
-    for (index, ((limiter, _), cost)) in limits.iter().zip(&costs).enumerate() {
-        if let Err(error) = limiter.try_acquire(*cost) {
-            for ((taken, _), cost) in limits.iter().zip(&costs).take(index) {
-                // Where even this fails, the limit is only stricter than it need be.
-                let _ = taken.refund(*cost);
-            }
-            let waits = limits.iter().zip(&costs).map(|((limiter, _), cost)| wait(limiter, *cost));
-            // None is never: longer than any.
-            let retry_after = waits.chain([error.retry_after()]).try_fold(Duration::ZERO, |a, b| b.map(|b| a.max(b)));
-            return Err(NotAll { index, error, retry_after });
-        }
-    }
-    Ok(())
+    let outcome = attempt(limits);
+    note(limits, &outcome);
+    outcome
 }
 
 /// Takes tokens of each of several limits, as [`try_acquire_all`] does, sleeping until they are there, if that takes
@@ -87,23 +76,106 @@ pub fn try_acquire_all(limits: &[(&SharedRateLimiter, u32)]) -> Result<(), NotAl
 ///
 /// [`NotAll`], at once, when the longest wait would end after the timeout, or never.
 pub fn acquire_all_timeout(limits: &[(&SharedRateLimiter, u32)], timeout: Duration) -> Result<(), NotAll> {
-    retry_for(timeout, || try_acquire_all(limits).map_err(|refused| refused.or_gone(limits)))
+    acquire_all_holding(limits, timeout, || ())
 }
 
-/// What to take of a limit: all that is asked of its file where it is named first, and nothing after that.
-fn cost(limits: &[(&SharedRateLimiter, u32)], index: usize) -> Result<u32, NotAll> {
-    let same = |at: &usize| {
-        let limit = |at: usize| limits.get(at).map(|(limiter, _)| limiter);
-        limit(*at).zip(limit(index)).is_some_and(|(one, two)| one.is_that_of(two))
-    };
-    if (0..index).any(|at| same(&at)) {
-        return Ok(0);
+/// Takes as [`acquire_all_timeout`] does, and holds something during each attempt, but not while it sleeps; returns what
+/// it held when the tokens were taken. So a lock can tell a handler of signals for sure whether they are.
+///
+/// # Errors
+///
+/// As for [`acquire_all_timeout`].
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Mutex;
+/// use std::time::Duration;
+/// use tollgate::{Quota, SharedRateLimiter, acquire_all_holding};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("limit");
+/// let limiter = SharedRateLimiter::create(&path, Quota::per_second(100)?.with_burst(2)?)?;
+/// let taken = Mutex::new(false);
+/// let mut guard = acquire_all_holding(&[(&limiter, 2)], Duration::from_secs(60), || taken.lock().unwrap())?;
+/// *guard = true;
+/// drop(guard);
+/// assert!(acquire_all_holding(&[(&limiter, 2)], Duration::ZERO, || taken.lock().unwrap()).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn acquire_all_holding<G>(
+    limits: &[(&SharedRateLimiter, u32)],
+    timeout: Duration,
+    hold: impl Fn() -> G,
+) -> Result<G, NotAll> {
+    let start = MachineClock.now_micros();
+    let outcome = retry_for(timeout, || {
+        let held = hold();
+        // Before it sleeps, since who waits for a file that nobody else has waits in vain.
+        attempt(limits).map(|()| held).map_err(|refused| refused.or_gone(limits))
+    });
+    note(limits, &outcome);
+    if outcome.is_ok() {
+        let wait = Duration::from_micros(MachineClock.now_micros().saturating_sub(start));
+        limits.iter().for_each(|(limiter, _)| limiter.record_wait(wait));
     }
-    let asked = (index..limits.len()).filter(same).filter_map(|at| limits.get(at));
-    asked.clone().try_fold(0, |sum: u32, (_, n)| sum.checked_add(*n)).ok_or_else(|| {
-        let capacity = asked.map(|(limiter, _)| limiter.quota().capacity()).next().unwrap_or_default();
-        let never = TryAcquireError::ExceedsCapacity { requested: u32::MAX, capacity };
-        NotAll { index, error: AcquireError::Refused(never), retry_after: None }
+    outcome
+}
+
+/// Takes tokens of each limit, or of none, and counts nothing.
+fn attempt(limits: &[(&SharedRateLimiter, u32)]) -> Result<(), NotAll> {
+    let shares: Vec<Share<'_>> = shares(limits).collect::<Result<_, _>>()?;
+    for (position, share) in shares.iter().enumerate() {
+        if let Err(error) = share.limiter.take_unnoted(share.limiter.now_micros(), share.cost) {
+            for taken in shares.iter().take(position) {
+                // Where even this fails, the limit is only stricter than it need be.
+                let _ = taken.limiter.give_back_unnoted(taken.cost);
+            }
+            let waits = shares.iter().map(|share| wait(share.limiter, share.cost));
+            // None is never: longer than any.
+            let retry_after = waits.chain([error.retry_after()]).try_fold(Duration::ZERO, |a, b| b.map(|b| a.max(b)));
+            return Err(NotAll { index: share.index, error, retry_after });
+        }
+    }
+    Ok(())
+}
+
+/// Counts a call on several limits: granted by all, or refused by one.
+fn note<T>(limits: &[(&SharedRateLimiter, u32)], outcome: &Result<T, NotAll>) {
+    match outcome {
+        Ok(_) => {
+            let granted = shares(limits).flatten();
+            granted.for_each(|share| share.limiter.note_call(share.limiter.now_micros(), share.cost, true));
+        }
+        Err(refusal) => {
+            if let Some((limiter, cost)) = limits.get(refusal.index) {
+                let outcome: Result<(), _> = Err(refusal.error);
+                note_outcome(&outcome, |granted| limiter.note_call(limiter.now_micros(), *cost, granted));
+            }
+        }
+    }
+}
+
+/// What to take of a limit.
+struct Share<'a> {
+    /// Where it is named first.
+    index: usize,
+    limiter: &'a SharedRateLimiter,
+    /// All that is asked of its file.
+    cost: u32,
+}
+
+fn shares<'a>(limits: &'a [(&'a SharedRateLimiter, u32)]) -> impl Iterator<Item = Result<Share<'a>, NotAll>> {
+    limits.iter().enumerate().filter_map(|(index, (limiter, _))| {
+        if limits.iter().take(index).any(|(other, _)| other.is_that_of(limiter)) {
+            return None;
+        }
+        let mut asked = limits.iter().filter(|(other, _)| other.is_that_of(limiter)).map(|(_, n)| *n);
+        let sum = asked.try_fold(0, u32::checked_add);
+        Some(sum.map(|cost| Share { index, limiter, cost }).ok_or_else(|| {
+            let never = TryAcquireError::ExceedsCapacity { requested: u32::MAX, capacity: limiter.quota().capacity() };
+            NotAll { index, error: AcquireError::Refused(never), retry_after: None }
+        }))
     })
 }
 
