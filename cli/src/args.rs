@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -62,15 +63,26 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show the level and what is taken, live.
+    /// Show the level, grants, refusals and processes, live; without a name, of all limits in the folder.
     ///
-    /// On what is no terminal, the object of `show --json` again and again, one a line.
+    /// On what is no terminal, or with --json, the object of `show --json` again and again, one a line for each limit.
     Watch {
         #[command(flatten)]
-        limit: Limit,
+        limits: Limits,
         /// How often to look: 250ms, 1, 10s.
         #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = wait)]
         every: Duration,
+        /// Print JSON objects, on a terminal as well.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what was counted as a page for Prometheus; without a name, of all limits in the folder.
+    Metrics {
+        #[command(flatten)]
+        limits: Limits,
+        /// Serve the page over HTTP, under /metrics, until a signal; port 0 is any that is free.
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        serve: Option<SocketAddr>,
     },
     /// Set another rate and burst, for all processes from their next call on; or create the limit.
     ///
@@ -168,6 +180,20 @@ pub(crate) struct Limit {
     /// The name of a limit, in the folder of named limits.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) place: Where,
+}
+
+/// Some limits, or all that are in the folder of named limits.
+#[derive(Debug, Group)]
+#[group(skip)]
+pub(crate) struct Limits {
+    /// The file that holds a limit; may be repeated.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) file: Vec<PathBuf>,
+    /// The name of a limit, in the folder of named limits; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Vec<String>,
     #[command(flatten)]
     pub(crate) place: Where,
 }

@@ -53,6 +53,11 @@ pub(crate) fn open(limit: &Limit) -> Result<SharedRateLimiter, Failure> {
     Ok(options(&limit.place).open(self::path(limit.file.as_deref(), limit.name.as_deref(), &limit.place)?)?)
 }
 
+/// Opens a limit that must be there, to look at it: this process does not count as one that uses it.
+pub(crate) fn open_to_look(path: &Path, place: &Where) -> Result<SharedRateLimiter, Failure> {
+    Ok(options(place).counters(false).open(path)?)
+}
+
 /// The path of the one limit that is named.
 pub(crate) fn path(file: Option<&Path>, name: Option<&str>, place: &Where) -> Result<PathBuf, Failure> {
     match (file, name) {

@@ -5,11 +5,14 @@ mod demo;
 mod exit;
 mod generate;
 mod limit;
+mod look;
+mod metrics;
 mod pipe;
 mod place;
 mod rate;
 mod replay;
 mod run;
+mod seen;
 mod show;
 mod signals;
 mod steer;
@@ -36,7 +39,8 @@ fn main() -> ExitCode {
         Command::Take { take } => run::take(&take),
         Command::Pipe { limit, quota, bytes } => pipe::pipe(&limit, &quota, bytes),
         Command::Show { limit, json } => show::show(&limit, json),
-        Command::Watch { limit, every } => watch::watch(&limit, every),
+        Command::Watch { limits, every, json } => watch::watch(&limits, every, json),
+        Command::Metrics { limits, serve } => metrics::metrics(&limits, serve),
         Command::Set { limit, rate, burst } => steer::set(&limit, rate, burst),
         Command::Pause { limit, time } => steer::pause(&limit, time),
         Command::Resume { limit } => steer::resume(&limit),

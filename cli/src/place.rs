@@ -20,17 +20,22 @@ pub(crate) fn path_or_name(text: &str, folder: Option<&Path>) -> Result<PathBuf,
     if text.contains('/') { Ok(text.into()) } else { named(text, folder) }
 }
 
+/// Returns the folder of named limits, and makes it if there is none.
+pub(crate) fn folder(folder: Option<&Path>) -> Result<PathBuf, Failure> {
+    let folder = folder.map_or_else(default_folder, Path::to_owned);
+    ensure(&folder)?;
+    Ok(folder)
+}
+
 /// Returns the path of a named limit, and makes the folder if there is none.
-pub(crate) fn named(name: &str, folder: Option<&Path>) -> Result<PathBuf, Failure> {
+pub(crate) fn named(name: &str, dir: Option<&Path>) -> Result<PathBuf, Failure> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if name.is_empty() || name.len() > LONGEST || name.starts_with('.') || !name.chars().all(fits) {
         return Err(Failure::usage(format!(
             "{name:?} is not a name: use up to {LONGEST} letters, digits and . _ -, and no . at the start"
         )));
     }
-    let folder = folder.map_or_else(default_folder, Path::to_owned);
-    ensure(&folder)?;
-    Ok(folder.join(name))
+    Ok(folder(dir)?.join(name))
 }
 
 fn default_folder() -> PathBuf {

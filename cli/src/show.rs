@@ -1,67 +1,35 @@
 //! `tollgate show`.
 
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use tollgate::{Quota, SharedRateLimiter};
+use tollgate::{Count, Process};
 
 use crate::args::Limit;
 use crate::exit::{Failure, NOT_IN_TIME, refused};
-use crate::limit::open;
+use crate::limit::{open_to_look, path};
+use crate::seen::{Seen, command};
 
-/// Prints the quota, the level, and the times to the next token and to a full bucket.
+/// Prints the quota, the level, the times to the next token and to a full bucket, and who has taken how much.
 pub(crate) fn show(limit: &Limit, as_json: bool) -> Result<ExitCode, Failure> {
-    let limiter = open(limit)?;
-    let text = if as_json { object(&limiter)?.to_string() } else { describe(&limiter)? };
+    let path = path(limit.file.as_deref(), limit.name.as_deref(), &limit.place)?;
+    let limiter = open_to_look(&path, &limit.place)?;
+    let seen = Seen::now(&limiter).map_err(|error| refused(&path, &error, NOT_IN_TIME))?;
+    let text = if as_json { format!("{}\n", seen.object()) } else { describe(&seen) + &processes(&seen) };
     let mut out = std::io::stdout();
-    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| Failure::io("writing", &error))?;
+    write!(out, "{text}").and_then(|()| out.flush()).map_err(|error| Failure::io("writing", &error))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is there at one time, by one reading of the clock, so that the figures agree.
-struct Seen {
-    quota: Quota,
-    available: u32,
-    next: Duration,
-    full: Duration,
-    paused: Duration,
-}
-
-impl Seen {
-    fn now(limiter: &SharedRateLimiter) -> Result<Self, Failure> {
-        let refused = |error| refused(limiter.path(), &error, NOT_IN_TIME);
-        let (quota, now) = (limiter.quota(), limiter.now_micros());
-        let available = limiter.available_at(now).map_err(refused)?;
-        let wait = |n| limiter.retry_after_at(now, n).map_err(refused);
-        let next = wait(available.saturating_add(1).min(quota.capacity()))?;
-        Ok(Self { quota, available, next, full: wait(quota.capacity())?, paused: limiter.paused() })
-    }
-}
-
-/// As a JSON object.
-pub(crate) fn object(limiter: &SharedRateLimiter) -> Result<Value, Failure> {
-    let seen = Seen::now(limiter)?;
-    Ok(json!({
-        "file": limiter.path().to_string_lossy(),
-        "tokens": seen.quota.tokens(),
-        "period_us": micros(seen.quota.period()),
-        "burst": seen.quota.capacity(),
-        "available": seen.available,
-        "next_token_us": micros(seen.next),
-        "full_us": micros(seen.full),
-        "paused_us": micros(seen.paused),
-        "read_only": limiter.is_read_only(),
-    }))
-}
-
-/// For people.
-pub(crate) fn describe(limiter: &SharedRateLimiter) -> Result<String, Failure> {
-    let seen = Seen::now(limiter)?;
+/// All but the processes, for people.
+pub(crate) fn describe(seen: &Seen) -> String {
+    let count = |count| seen.counts.get(count);
+    // Writing to a string does not fail.
     let mut text = format!(
-        "file        {}\nrate        {} per {:?}\nburst       {}\navailable   {}\nnext token  {}\nfull        {}",
-        limiter.path().display(),
+        "file        {}\nrate        {} per {:?}\nburst       {}\navailable   {}\nnext token  {}\nfull        {}\n",
+        seen.path.display(),
         seen.quota.tokens(),
         seen.quota.period(),
         seen.quota.capacity(),
@@ -70,19 +38,68 @@ pub(crate) fn describe(limiter: &SharedRateLimiter) -> Result<String, Failure> {
         after(seen.full),
     );
     if !seen.paused.is_zero() {
-        text.push_str(&format!("\npaused      for {:?}", seen.paused));
+        let _ = writeln!(text, "paused      for {:?}", seen.paused);
     }
-    Ok(text)
+    let (granted, refunded) = (count(Count::GrantedTokens), count(Count::RefundedTokens));
+    let _ = writeln!(text, "tokens      {granted} granted, {refunded} refunded");
+    let _ =
+        writeln!(text, "calls       {} granted, {} refused", count(Count::GrantedCalls), count(Count::RefusedCalls));
+    if let Some(waits) = waits(seen) {
+        let _ = writeln!(text, "waited      {waits}");
+    }
+    let (ok, overload) = (count(Count::Ok), count(Count::Overload));
+    if ok > 0 || overload > 0 {
+        let _ = writeln!(text, "reported    {ok} ok, {overload} overload");
+    }
+    text
+}
+
+/// The processes, a line each.
+fn processes(seen: &Seen) -> String {
+    let mut text = format!("processes   {}\n", seen.processes.len());
+    for process in &seen.processes {
+        let [id, program, granted, refused, idle] = columns(process);
+        let _ = writeln!(text, "  {id:>8} {program:<15} granted {granted}, refused {refused}, idle {idle}");
+    }
+    text
+}
+
+/// What there is to say of a process.
+pub(crate) fn columns(process: &Process) -> [String; 5] {
+    let unknown = || "?".to_owned();
+    [
+        process.id.map_or_else(unknown, |id| id.to_string()),
+        command(process).unwrap_or_else(unknown),
+        process.counts.get(Count::GrantedTokens).to_string(),
+        process.counts.get(Count::RefusedCalls).to_string(),
+        format!("{:?}", rounded(process.idle)),
+    ]
+}
+
+/// How long calls waited; `None` if nobody says.
+fn waits(seen: &Seen) -> Option<String> {
+    let mean = mean_wait(seen)?;
+    let longest = seen.waits.classes().filter(|(calls, _)| *calls > 0).last()?.1.map(Duration::from_micros);
+    let longest = longest.map_or_else(|| "some over an hour".to_owned(), |bound| format!("all under {bound:?}"));
+    Some(format!("{mean:?} on average, {longest}"))
+}
+
+/// How long calls waited on average that wait at all.
+pub(crate) fn mean_wait(seen: &Seen) -> Option<Duration> {
+    let calls: u64 = seen.waits.classes().map(|(calls, _)| calls).sum();
+    let micros = seen.counts.get(Count::WaitedMicros).checked_div(calls)?;
+    Some(rounded(Duration::from_micros(micros)))
+}
+
+/// To three digits or so.
+fn rounded(time: Duration) -> Duration {
+    match time.as_micros() {
+        0..10_000 => time,
+        10_000..10_000_000 => Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        _ => Duration::from_secs(time.as_secs()),
+    }
 }
 
 fn after(wait: Duration) -> String {
     if wait.is_zero() { "now".to_owned() } else { format!("in {wait:?}") }
-}
-
-/// Microseconds; a period that is no whole number of them keeps its fraction.
-fn micros(time: Duration) -> Value {
-    match time.subsec_nanos() % 1000 {
-        0 => u64::try_from(time.as_micros()).unwrap_or(u64::MAX).into(),
-        _ => (time.as_secs_f64() * 1e6).into(),
-    }
 }

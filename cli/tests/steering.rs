@@ -4,7 +4,7 @@
 
 mod place;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -211,42 +211,4 @@ fn completions_and_manual_pages_are_made() {
     let page = std::fs::read_to_string(place.folder().join("tollgate-run.1")).unwrap();
     assert!(page.contains(".TH tollgate-run 1"), "{page}");
     assert_eq!(code(&Command::new(TOLLGATE).args(["man", "/no/such/folder"]).output().unwrap()), 74);
-}
-
-#[test]
-fn watching_is_a_line_a_look_until_the_file_is_gone() {
-    let place = Place::new();
-    place.empty();
-    let mut watch = place.command("watch", "--every 10ms");
-    let mut child = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    for _ in 0..3 {
-        let line: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
-        assert_eq!((&line["available"], &line["burst"]), (&0.into(), &1.into()));
-    }
-    std::fs::remove_file(place.file()).unwrap();
-    let rest = lines.map(Result::unwrap).count();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(code(&output), 69, "after {rest} more lines: {}", stderr(&output));
-}
-
-/// On a terminal of its own, made by script(1).
-#[test]
-fn watching_draws_until_a_key_is_pressed() {
-    if Command::new("script").arg("--version").output().is_err() {
-        println!("skipped: script is not installed");
-        return;
-    }
-    let place = Place::new();
-    assert_eq!(code(&place.tollgate("take", "--rate 1/d --burst 5")), 0);
-    let watch = format!("stty rows 40 cols 100; {TOLLGATE} watch --every 20ms --file {}", place.file());
-    let mut script = Command::new("script");
-    script.args(["-qec", &watch, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = script.spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(500));
-    child.stdin.take().unwrap().write_all(b"q").unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(code(&output), 0);
-    let screen = stdout(&output);
-    assert!(screen.contains("86400s") && screen.contains("taken") && screen.contains("\u{2588}"), "{screen}");
 }
