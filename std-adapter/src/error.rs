@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tollgate_core::{Quota, QuotaError};
 
 use crate::layout::{Flaw, version};
+use crate::tell;
 
 /// Why a file can't be made, opened or changed. Nothing was created or changed.
 #[derive(Debug)]
@@ -124,12 +125,13 @@ impl FileError {
     }
 
     pub(crate) fn flaw(path: &Path, flaw: Flaw) -> Self {
-        let path = path.to_owned();
-        match flaw {
-            Flaw::Content(found) => Self::NotALimiter { path, found },
-            Flaw::Version(found) => Self::Version { path, found, expected: version() },
-            Flaw::Quota(source) => Self::BadQuota { path, source },
-        }
+        let error = match flaw {
+            Flaw::Content(found) => Self::NotALimiter { path: path.to_owned(), found },
+            Flaw::Version(found) => Self::Version { path: path.to_owned(), found, expected: version() },
+            Flaw::Quota(source) => Self::BadQuota { path: path.to_owned(), source },
+        };
+        tell::unfit(path, &error);
+        error
     }
 }
 

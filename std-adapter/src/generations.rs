@@ -117,14 +117,16 @@ impl Known {
     }
 
     /// Replaces an earlier generation. If somebody else is at it, or was and has died in a fork, nothing is done: the
-    /// calls of this process then go by the file.
-    pub(crate) fn learn(&self, latest: Generation) {
+    /// calls of this process then go by the file. Tells whether this call has replaced it.
+    pub(crate) fn learn(&self, latest: Generation) -> bool {
         let seen = self.number.load(Relaxed);
         // BUSY is the largest.
-        if seen < latest.number && self.number.compare_exchange(seen, BUSY, Relaxed, Relaxed).is_ok() {
+        let mine = seen < latest.number && self.number.compare_exchange(seen, BUSY, Relaxed, Relaxed).is_ok();
+        if mine {
             fence(Release);
             self.quota.store(&latest.quota);
             self.number.store(latest.number, Release);
         }
+        mine
     }
 }

@@ -16,10 +16,13 @@ mod limiter;
 mod mapping;
 mod options;
 mod policy;
+#[cfg(feature = "metrics")]
+mod publish;
 mod refusal;
 mod several;
 mod sidecar;
 mod system;
+mod tell;
 mod wait;
 
 pub use cached_clock::{CachedClock, Refreshed};
@@ -30,6 +33,8 @@ pub use layout::{Header, Ring};
 pub use limiter::{Event, Events, Outcome, Process, SharedRateLimiter};
 pub use options::Options;
 pub use policy::{Aimd, Fixed, Policy, Stats};
+#[cfg(feature = "schedule")]
+pub use policy::{Schedule, ScheduleError};
 pub use refusal::AcquireError;
 pub use several::{NotAll, acquire_all_holding, acquire_all_timeout, try_acquire_all};
 pub use sidecar::{AdaptiveInstance, Sidecar, SidecarBox};

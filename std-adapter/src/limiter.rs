@@ -1,5 +1,6 @@
 //! The limiter that processes share.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -14,6 +15,7 @@ use crate::file::Identity;
 use crate::generations::{Bucket, Generation, Known};
 use crate::layout::PAUSE;
 use crate::mapping::Mapping;
+use crate::tell::{self, Damage};
 use crate::wait::retry_for;
 use crate::{AcquireError, Options, Policy};
 
@@ -29,7 +31,7 @@ macro_rules! call {
             Err(TryAcquireError::Moved | TryAcquireError::ExceedsCapacity { .. }) => {
                 $limiter.call_the_latest(|$bucket| $call)
             }
-            outcome => outcome.map_err(AcquireError::from),
+            outcome => outcome.map_err(|error| $limiter.refusal(error)),
         }
     }};
 }
@@ -107,6 +109,9 @@ pub struct SharedRateLimiter {
     /// Held while the quota of one in memory is set.
     setting: Mutex<()>,
     policy: Box<dyn Policy>,
+    /// What it is called, if not by its path.
+    name: Option<String>,
+    damage: Damage,
 }
 
 /// Taking and giving back.
@@ -433,6 +438,22 @@ impl SharedRateLimiter {
         &self.path
     }
 
+    /// Calls it something else than its path in metrics and events, for example for one in memory.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Returns what it is called in metrics and events: its path, unless it has another [name](Self::with_name).
+    #[must_use]
+    pub fn name(&self) -> Cow<'_, str> {
+        match &self.name {
+            Some(name) => name.into(),
+            None => self.path.to_string_lossy(),
+        }
+    }
+
     /// Tells whether the file may only be read.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
@@ -494,15 +515,34 @@ impl SharedRateLimiter {
     #[inline(never)]
     fn call_the_latest<T>(&self, call: impl Fn(&Bucket<'_>) -> Result<T, TryAcquireError>) -> Result<T, AcquireError> {
         for _ in 0..MAX_ATTEMPTS {
-            let latest = Generation::latest(&self.page).map_err(|_| AcquireError::Damaged)?;
-            self.known.learn(latest);
+            let latest = Generation::latest(&self.page).map_err(|_| self.damaged())?;
+            self.learn(latest);
             match call(&latest.bucket(&self.page, self.clock)) {
                 Ok(answer) => return Ok(answer),
                 Err(TryAcquireError::Moved) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(self.refusal(error)),
             }
         }
         Err(TryAcquireError::Contended.into())
+    }
+
+    fn learn(&self, latest: Generation) {
+        if self.known.learn(latest) {
+            tell::quota_changed(&self.name(), &latest.quota);
+        }
+    }
+
+    fn refusal(&self, error: TryAcquireError) -> AcquireError {
+        match AcquireError::from(error) {
+            AcquireError::Damaged => self.damaged(),
+            refusal => refusal,
+        }
+    }
+
+    #[cold]
+    fn damaged(&self) -> AcquireError {
+        self.damage.found(&self.name());
+        AcquireError::Damaged
     }
 
     #[inline]

@@ -1,13 +1,16 @@
 //! What quota a limit should have, from what was counted.
 
-// A flag of this process's own.
-#![allow(clippy::disallowed_types)]
+mod aimd;
+#[cfg(feature = "schedule")]
+mod schedule;
 
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use tollgate_core::{Count, Counts, Quota};
+use tollgate_core::{Counts, Quota};
+
+pub use aimd::Aimd;
+#[cfg(feature = "schedule")]
+pub use schedule::{Schedule, ScheduleError};
 
 /// What all processes have counted since the policy was asked before.
 #[derive(Clone, Copy, Debug)]
@@ -80,116 +83,14 @@ impl Policy for Fixed {
     }
 }
 
-/// Additive increase, multiplicative decrease (Chiu and Jain, 1989): finds the rate that what is behind the limit can take, from
-/// [reports](crate::SharedRateLimiter::report) of how it went, and shares it fairly with others who do the same.
-///
-/// While all goes well and the limit is used, the rate grows by some tokens a second each second. When there was an overload, it
-/// is multiplied by a factor below 1; then the sidecar looks away once, since some of the next reports are of calls from
-/// before.
-///
-/// The rate so goes up and down between what can be taken and a little less. The burst stays as it is: it should be no
-/// more than can be taken at once.
-///
-/// # Examples
-///
-/// ```
-/// use std::time::Duration;
-/// use tollgate::{Aimd, Counts, Policy, Quota, Stats};
-///
-/// let policy = Aimd::between(Quota::per_second(10)?, Quota::per_second(1000)?).increase(50.0).decrease(0.9);
-/// let now = Quota::per_second(1000)?.with_burst(20)?;
-/// let idle = Stats::new(Duration::from_secs(1), Counts::default());
-/// assert_eq!(policy.decide(&idle, now), None); // nobody asks for more
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug)]
-pub struct Aimd {
-    slowest: f64,
-    fastest: f64,
-    /// Tokens a second, each second.
-    increase: f64,
-    decrease: f64,
-    /// Whether the rate was decreased when it was looked at last.
-    decreased: AtomicBool,
-}
-
-impl Aimd {
-    /// Makes a policy that keeps the rate between those of two quotas. The rate grows by a hundredth of the fastest each
-    /// second, and is multiplied by 0.9.
-    #[must_use]
-    pub fn between(slowest: Quota, fastest: Quota) -> Self {
-        let (slowest, fastest) = (rate(&slowest), rate(&fastest));
-        let increase = fastest / 100.0;
-        Self { slowest, fastest: fastest.max(slowest), increase, decrease: 0.9, decreased: AtomicBool::new(false) }
-    }
-
-    /// Sets by how many tokens a second the rate grows each second. What is not above 0 leaves it as it is.
-    #[must_use]
-    pub fn increase(mut self, tokens: f64) -> Self {
-        if tokens > 0.0 {
-            self.increase = tokens;
-        }
-        self
-    }
-
-    /// Sets the factor at an overload. What is not between 0 and 1 leaves it as it is.
-    #[must_use]
-    pub fn decrease(mut self, factor: f64) -> Self {
-        if factor > 0.0 && factor < 1.0 {
-            self.decrease = factor;
-        }
-        self
-    }
-}
-
-impl Policy for Aimd {
-    fn decide(&self, stats: &Stats, current: Quota) -> Option<Quota> {
-        if self.decreased.swap(false, Relaxed) {
-            return None;
-        }
-        let now = rate(&current);
-        let wanted = if stats.counts.get(Count::Overload) > 0 {
-            self.decreased.store(true, Relaxed);
-            now * self.decrease
-        } else if is_used(stats, now) {
-            now + self.increase * stats.elapsed.as_secs_f64()
-        } else {
-            now
-        };
-        let wanted = quota(wanted.clamp(self.slowest, self.fastest), current.capacity())?;
-        (rate(&wanted) != now).then_some(wanted)
-    }
-}
-
-/// Whether somebody would take more, as far as can be told: a call was refused, or most of what accrued was taken.
-fn is_used(stats: &Stats, rate: f64) -> bool {
-    #[allow(clippy::cast_precision_loss, reason = "a rough comparison")]
-    let granted = stats.counts.get(Count::GrantedTokens) as f64;
-    stats.counts.get(Count::RefusedCalls) > 0 || granted > 0.75 * rate * stats.elapsed.as_secs_f64()
-}
-
-/// Tokens a second.
-fn rate(quota: &Quota) -> f64 {
-    f64::from(quota.tokens()) / quota.period().as_secs_f64()
-}
-
-/// The quota of this rate, to three digits or better.
-fn quota(rate: f64, burst: u32) -> Option<Quota> {
-    let periods = [1, 1000, 1_000_000, 1_000_000_000].map(Duration::from_secs);
-    let period = periods.into_iter().find(|period| rate * period.as_secs_f64() >= 1000.0).unwrap_or(periods[3]);
-    // From a float, `as` saturates.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-    let tokens = (rate * period.as_secs_f64()).round().max(1.0) as u32;
-    Quota::new(tokens, period).and_then(|rate| rate.with_burst(burst)).ok()
-}
-
 #[cfg(test)]
 mod tests {
-    use tollgate_core::{DefaultWord, HandshakeHeader, Writers};
+    use tollgate_core::{Count, DefaultWord, HandshakeHeader, Writers};
 
     use super::*;
 
-    fn stats(millis: u64, counts: &[(Count, u64)]) -> Stats {
+    /// What was counted in some time.
+    pub(super) fn stats(millis: u64, counts: &[(Count, u64)]) -> Stats {
         let header: HandshakeHeader<1, DefaultWord> = HandshakeHeader::new();
         for (count, n) in counts {
             header.common().add(Writers::One, *count, *n);
@@ -197,54 +98,10 @@ mod tests {
         Stats::new(Duration::from_millis(millis), header.totals())
     }
 
-    fn per_second(tokens: u32) -> Quota {
-        Quota::per_second(tokens).unwrap().with_burst(20).unwrap()
-    }
-
-    #[test]
-    fn it_grows_while_it_is_used() {
-        let policy = Aimd::between(per_second(10), per_second(1200)).increase(100.0);
-        let used = [(Count::RefusedCalls, 1)];
-        assert_eq!(policy.decide(&stats(500, &used), per_second(1000)), Some(per_second(1050)));
-        assert_eq!(policy.decide(&stats(500, &used), per_second(1199)), Some(per_second(1200)));
-        assert_eq!(policy.decide(&stats(500, &used), per_second(1200)), None);
-        // All that accrued was taken by who waits for it.
-        assert_eq!(
-            policy.decide(&stats(1000, &[(Count::GrantedTokens, 990)]), per_second(1000)),
-            Some(per_second(1100))
-        );
-        assert_eq!(policy.decide(&stats(1000, &[(Count::GrantedTokens, 500)]), per_second(1000)), None);
-    }
-
-    #[test]
-    fn it_falls_at_an_overload_and_looks_away_once() {
-        let policy = Aimd::between(per_second(900), per_second(5000)).decrease(0.9);
-        let overload = stats(100, &[(Count::Overload, 3), (Count::RefusedCalls, 9)]);
-        assert_eq!(policy.decide(&overload, per_second(2000)), Some(per_second(1800)));
-        assert_eq!(policy.decide(&overload, per_second(1800)), None);
-        assert_eq!(policy.decide(&overload, per_second(1800)), Some(per_second(1620)));
-        assert_eq!(policy.decide(&overload, per_second(1620)), None);
-        assert_eq!(policy.decide(&overload, per_second(950)), Some(per_second(900)));
-        assert_eq!(policy.decide(&overload, per_second(900)), None);
-        assert_eq!(policy.decide(&overload, per_second(900)), None, "the slowest stays");
-    }
-
-    #[test]
-    fn slow_rates_have_digits_enough() {
-        for tokens in [0.000_001, 0.01, 0.999, 1.0, 77.7, 123_456.0, 4e9, 1e300, f64::NAN] {
-            let quota = quota(tokens, 7).unwrap();
-            assert_eq!(quota.capacity(), 7);
-            if (0.000_001..5e9).contains(&tokens) {
-                let error = (rate(&quota) / tokens - 1.0).abs();
-                assert!(error < 0.001, "{tokens} became {quota}");
-            }
-        }
-        assert!(!Aimd::between(per_second(9), per_second(1)).fastest.is_nan());
-    }
-
     #[test]
     fn fixed_is_fixed() {
-        assert_eq!(Fixed.decide(&stats(1, &[(Count::Overload, 1)]), per_second(1)), None);
+        let quota = Quota::per_second(1).unwrap();
+        assert_eq!(Fixed.decide(&stats(1, &[(Count::Overload, 1)]), quota), None);
         assert!(!Fixed.steers());
     }
 }

@@ -12,6 +12,7 @@ use tollgate_core::{Counts, Quota};
 
 use crate::layout::{Header, Ring};
 use crate::mapping::forks;
+use crate::tell;
 use crate::{FileError, Policy, SharedRateLimiter, Stats};
 
 /// What a [`Sidecar`] can steer: a [`SharedRateLimiter`], or a limiter of yours around one.
@@ -37,6 +38,10 @@ pub trait AdaptiveInstance: Send + Sync {
     ///
     /// As for [`SharedRateLimiter::set_quota`]. Nothing was changed; it will be decided anew.
     fn apply(&self, decision: Quota) -> Result<(), FileError>;
+
+    /// Publishes what there is to see; called at each look. By itself, it does nothing; a [`SharedRateLimiter`] publishes to the
+    /// recorder of the `metrics` crate, with the feature of that name.
+    fn publish(&self) {}
 }
 
 impl AdaptiveInstance for SharedRateLimiter {
@@ -62,6 +67,11 @@ impl AdaptiveInstance for SharedRateLimiter {
 
     fn apply(&self, decision: Quota) -> Result<(), FileError> {
         self.set_quota(decision)
+    }
+
+    #[cfg(feature = "metrics")]
+    fn publish(&self) {
+        crate::publish::publish(self);
     }
 }
 
@@ -255,7 +265,12 @@ impl Instance {
 
     fn look(&self, period: Duration) {
         let mut seen = self.seen();
-        let Some(header) = self.limiter.header().filter(|_| seen.registered) else { return };
+        if !seen.registered {
+            return;
+        }
+        // What panics in there, a recorder or a policy, does no harm to the other limiters.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.limiter.publish()));
+        let Some(header) = self.limiter.header() else { return };
         let (now, counts) = (self.limiter.now_micros(), header.totals());
         let elapsed = Duration::from_micros(now.saturating_sub(seen.at));
         let stats = Stats::new(elapsed, counts.since(&seen.counts));
@@ -263,11 +278,12 @@ impl Instance {
         let policy = self.limiter.policy();
         let lease = u64::try_from(period.saturating_mul(3).as_micros()).unwrap_or(u64::MAX);
         if policy.steers() && header.lease().hold(now, now.saturating_add(lease), self.holder) {
-            // A policy that panics decides nothing, and does no harm to the others.
             let decide = AssertUnwindSafe(|| policy.decide(&stats, self.limiter.quota()));
             if let Ok(Some(decision)) = catch_unwind(decide) {
                 // What can't be put in force now is decided again at the next look.
-                let _ = self.limiter.apply(decision);
+                if let Err(error) = self.limiter.apply(decision) {
+                    tell::not_applied(&decision, &error);
+                }
             }
         }
     }

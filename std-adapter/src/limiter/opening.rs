@@ -16,6 +16,7 @@ use crate::file::{self, Identity};
 use crate::generations::{Generation, Known};
 use crate::layout::{EPOCH, Flaw, first_generation, page};
 use crate::mapping::Mapping;
+use crate::tell::{self, Damage};
 use crate::{Fixed, Options};
 
 /// How often a file may vanish between two attempts to open or create it.
@@ -76,13 +77,17 @@ impl SharedRateLimiter {
         let now = quota.moment(origin.clock_of_new().now_micros());
         let words = State::new(&quota, quota.capacity(), now).to_words();
         let file = file::create(path, &page(&quota, words, origin.first_epoch(), first_generation()), options.mode)?;
-        Self::attach(options, path, file, true, origin)
+        let limiter = Self::attach(options, path, file, true, origin)?;
+        tell::created(&limiter.path, &quota);
+        Ok(limiter)
     }
 
     pub(crate) fn open_with(options: &Options, path: &Path) -> Result<Self, FileError> {
         let origin = Origin::of_this_process()?;
         let opened = file::open(path, &options.owners)?;
-        Self::attach(options, path, opened.file, opened.writable, origin)
+        let limiter = Self::attach(options, path, opened.file, opened.writable, origin)?;
+        tell::opened(&limiter.path, &limiter.quota());
+        Ok(limiter)
     }
 
     pub(crate) fn open_or_create_with(options: &Options, path: &Path, quota: Quota) -> Result<Self, FileError> {
@@ -170,6 +175,8 @@ impl SharedRateLimiter {
             path,
             setting: Mutex::new(()),
             policy: Box::new(Fixed),
+            name: None,
+            damage: Damage::default(),
         };
         limiter.beat();
         Ok(limiter)

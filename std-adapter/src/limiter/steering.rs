@@ -78,7 +78,7 @@ impl SharedRateLimiter {
         let path = || self.path.clone();
         match retry_for(PATIENCE, || Generation::succeed(&self.page, self.clock, quota)) {
             Ok(generation) => {
-                self.known.learn(generation);
+                self.learn(generation);
                 Ok(())
             }
             Err(Unchanged::Flaw(flaw)) => Err(FileError::flaw(&self.path, flaw)),
