@@ -10,6 +10,8 @@
 #define TOLLGATE_FILE_H
 
 
+#include <stdbool.h>
+
 #include "tollgate.h"
 
 
@@ -17,6 +19,45 @@
  * A limit in a file, opened. Any number of threads may use it; close it with `tollgate_file_close`.
  */
 typedef struct tollgate_file tollgate_file;
+
+/**
+ * What all processes have counted since the limit was made, those included that have ended. Compare two readings to tell how much
+ * was counted between; new counts are never added to this structure.
+ */
+typedef struct tollgate_counts {
+  /**
+   * Calls that were granted.
+   */
+  uint64_t granted_calls;
+  /**
+   * Tokens that were granted.
+   */
+  uint64_t granted_tokens;
+  /**
+   * Calls that were refused.
+   */
+  uint64_t refused_calls;
+  /**
+   * Calls that had to try again, since another was faster.
+   */
+  uint64_t contended_calls;
+  /**
+   * Tokens that were given back.
+   */
+  uint64_t refunded_tokens;
+  /**
+   * Reports that it went well, what was limited.
+   */
+  uint64_t reported_ok;
+  /**
+   * Reports that it met an overload, what was limited.
+   */
+  uint64_t reported_overload;
+  /**
+   * How long granted calls waited, in microseconds, all together.
+   */
+  uint64_t waited_us;
+} tollgate_counts;
 
 #ifdef __cplusplus
 extern "C" {
@@ -142,6 +183,26 @@ tollgate_status tollgate_file_pause(const struct tollgate_file *file,
  * As for `tollgate_file_try_acquire`.
  */
 tollgate_status tollgate_file_resume(const struct tollgate_file *file);
+
+/**
+ * Writes what all processes have counted to `counts`. After an error, all of it is 0.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_try_acquire`; `counts` points to storage of the caller's own.
+ */
+tollgate_status tollgate_file_counts(const struct tollgate_file *file, struct tollgate_counts *counts);
+
+/**
+ * Reports how it went, what tokens were taken for: whether it met an overload, as 429, 503 or a timeout. A program that steers
+ * the quota by such reports can be any that uses the file.
+ *
+ * # Safety
+ *
+ * As for `tollgate_file_try_acquire`.
+ */
+tollgate_status tollgate_file_report(const struct tollgate_file *file,
+                                     bool overloaded);
 
 /**
  * Says why this thread's last `tollgate_file_create`, `_open`, `_open_or_create` or `_set_quota` failed: with the path,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shared::{AcquireError, SharedRateLimiter};
+use shared::{AcquireError, Count, Outcome, SharedRateLimiter};
 use tollgate_c_core::tollgate_status::TOLLGATE_BAD_POINTER;
 use tollgate_c_core::{Out, TOLLGATE_NEVER, micros, put_quota, quota_at, status_of, tollgate_quota, tollgate_status};
 
@@ -190,6 +190,73 @@ pub unsafe extern "C" fn tollgate_file_pause(file: *const tollgate_file, wait_us
 pub unsafe extern "C" fn tollgate_file_resume(file: *const tollgate_file) -> tollgate_status {
     // SAFETY: the caller's promise.
     unsafe { call(file, SharedRateLimiter::resume) }
+}
+
+/// What all processes have counted since the limit was made, those included that have ended. Compare two readings to tell how much
+/// was counted between; new counts are never added to this structure.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct tollgate_counts {
+    /// Calls that were granted.
+    pub granted_calls: u64,
+    /// Tokens that were granted.
+    pub granted_tokens: u64,
+    /// Calls that were refused.
+    pub refused_calls: u64,
+    /// Calls that had to try again, since another was faster.
+    pub contended_calls: u64,
+    /// Tokens that were given back.
+    pub refunded_tokens: u64,
+    /// Reports that it went well, what was limited.
+    pub reported_ok: u64,
+    /// Reports that it met an overload, what was limited.
+    pub reported_overload: u64,
+    /// How long granted calls waited, in microseconds, all together.
+    pub waited_us: u64,
+}
+
+/// Writes what all processes have counted to `counts`. After an error, all of it is 0.
+///
+/// # Safety
+///
+/// As for `tollgate_file_try_acquire`; `counts` points to storage of the caller's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_counts(
+    file: *const tollgate_file,
+    counts: *mut tollgate_counts,
+) -> tollgate_status {
+    let all = |limiter: &SharedRateLimiter| {
+        let all = limiter.counts();
+        Ok(tollgate_counts {
+            granted_calls: all.get(Count::GrantedCalls),
+            granted_tokens: all.get(Count::GrantedTokens),
+            refused_calls: all.get(Count::RefusedCalls),
+            contended_calls: all.get(Count::ContendedCalls),
+            refunded_tokens: all.get(Count::RefundedTokens),
+            reported_ok: all.get(Count::Ok),
+            reported_overload: all.get(Count::Overload),
+            waited_us: all.get(Count::WaitedMicros),
+        })
+    };
+    // SAFETY: the caller's promise.
+    unsafe { tell(file, counts, tollgate_counts::default(), all) }
+}
+
+/// Reports how it went, what tokens were taken for: whether it met an overload, as 429, 503 or a timeout. A program that steers
+/// the quota by such reports can be any that uses the file.
+///
+/// # Safety
+///
+/// As for `tollgate_file_try_acquire`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_file_report(file: *const tollgate_file, overloaded: bool) -> tollgate_status {
+    let outcome = if overloaded { Outcome::Overload } else { Outcome::Ok };
+    let report = |limiter: &SharedRateLimiter| {
+        limiter.report(outcome);
+        Ok(())
+    };
+    // SAFETY: the caller's promise.
+    unsafe { call(file, report) }
 }
 
 unsafe fn limiter<'a>(file: *const tollgate_file) -> Result<&'a SharedRateLimiter, tollgate_status> {

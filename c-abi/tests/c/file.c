@@ -68,6 +68,15 @@ static void calls(void) {
     CHECK(tollgate_file_reset(file) == TOLLGATE_OK);
     CHECK(tollgate_file_available(file, &count) == TOLLGATE_OK && count == 10);
 
+    CHECK(tollgate_file_report(file, false) == TOLLGATE_OK && tollgate_file_report(file, true) == TOLLGATE_OK);
+    tollgate_counts counts;
+    CHECK(tollgate_file_counts(file, &counts) == TOLLGATE_OK);
+    CHECK(counts.granted_calls == 4 && counts.granted_tokens == 10 && counts.refused_calls == 3);
+    CHECK(counts.refunded_tokens == 2 && counts.reported_ok == 1 && counts.reported_overload == 1);
+    CHECK(tollgate_file_counts(NULL, &counts) == TOLLGATE_BAD_POINTER && counts.granted_calls == 0);
+    CHECK(tollgate_file_counts(file, NULL) == TOLLGATE_BAD_POINTER);
+    CHECK(tollgate_file_report(NULL, true) == TOLLGATE_BAD_POINTER);
+
     CHECK(tollgate_file_try_acquire(NULL, 1, &wait) == TOLLGATE_BAD_POINTER && wait == TOLLGATE_NEVER);
     CHECK(tollgate_file_acquire(NULL, 1) == TOLLGATE_BAD_POINTER);
     CHECK(tollgate_file_acquire_up_to(file, 1, NULL) == TOLLGATE_BAD_POINTER);
