@@ -92,7 +92,7 @@ static void log_lines(void)
 	CHECK(written <= due && written + lost >= due, "lines: %u of %u written in %llu us, %u due\n", written, asked, elapsed, due);
 }
 
-enum { TOKENS = 100000 };
+enum { TOKENS = 2000000 };
 
 /* What is raced for: a bucket, and, to show that it is a race, a number that is read and then written. */
 static tollgate_quota race_quota;
