@@ -41,4 +41,3 @@ pub use sidecar::{AdaptiveInstance, Sidecar, SidecarBox};
 pub use tollgate_core::{
     Clock, Count, Counts, ExceedsPermit, Permit, Quota, QuotaError, RetryAfter, TryAcquireError, Waits, quota,
 };
-pub use wait::{Refusal, retry_for};

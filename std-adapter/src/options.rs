@@ -32,6 +32,7 @@ pub struct Options {
     pub(crate) guard: bool,
     pub(crate) fast_clock: bool,
     pub(crate) counters: bool,
+    pub(crate) any_quota: bool,
 }
 
 impl Default for Options {
@@ -43,7 +44,7 @@ impl Default for Options {
 impl Options {
     /// The defaults: mode 0600, no other owner than this user and root, guarded.
     pub const fn new() -> Self {
-        Self { mode: 0o600, owners: Vec::new(), guard: true, fast_clock: false, counters: true }
+        Self { mode: 0o600, owners: Vec::new(), guard: true, fast_clock: false, counters: true, any_quota: false }
     }
 
     /// Creates files with these permission bits, whatever the umask. The owner must be able to read and write; others
@@ -79,6 +80,28 @@ impl Options {
     /// [`attached`](SharedRateLimiter::attached): some twenty instructions a call. On by default.
     pub const fn counters(mut self, counters: bool) -> Self {
         self.counters = counters;
+        self
+    }
+
+    /// Whether [`open_or_create`](Self::open_or_create) opens a file that has another quota, and leaves it as it is: for
+    /// a limit that is steered, or set from outside. Off by default, which makes it a
+    /// [`QuotaMismatch`](FileError::QuotaMismatch).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::{Options, Quota};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("limit");
+    /// Options::new().create(&path, Quota::per_hour(7)?)?;
+    /// assert!(Options::new().open_or_create(&path, Quota::per_hour(5)?).is_err());
+    /// let limiter = Options::new().any_quota(true).open_or_create(&path, Quota::per_hour(5)?)?;
+    /// assert_eq!(limiter.quota(), Quota::per_hour(7)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub const fn any_quota(mut self, any: bool) -> Self {
+        self.any_quota = any;
         self
     }
 

@@ -94,7 +94,7 @@ impl SharedRateLimiter {
         let mut attempts = OPEN_ATTEMPTS;
         loop {
             match Self::open_with(options, path) {
-                Ok(limiter) if limiter.quota() == quota => return Ok(limiter),
+                Ok(limiter) if options.any_quota || limiter.quota() == quota => return Ok(limiter),
                 Ok(limiter) => {
                     let found = limiter.quota();
                     return Err(FileError::QuotaMismatch { path: path.to_owned(), found, expected: quota });

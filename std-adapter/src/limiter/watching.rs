@@ -168,8 +168,8 @@ impl SharedRateLimiter {
         self.count(count, 1);
     }
 
-    /// Counts a wait for tokens among [`waits`](Self::waits): for who waits in a way of his own, as with
-    /// [`retry_for`](crate::retry_for).
+    /// Counts a wait for tokens among [`waits`](Self::waits): for who waits in a way of his own, as in
+    /// asynchronous programs.
     pub fn record_wait(&self, wait: Duration) {
         let micros = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
         self.seat(|seat, by| seat.waited(by, micros));
