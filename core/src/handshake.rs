@@ -89,7 +89,7 @@ pub enum Count {
     GrantedTokens,
     /// Calls that were refused: too few tokens, or a pause.
     RefusedCalls,
-    /// Calls that had to try again, since another was faster.
+    /// Calls that had to try again, since another was faster, or the limit had long been idle.
     ContendedCalls,
     /// What was limited went well, as its caller reported.
     Ok,

@@ -1,7 +1,7 @@
 //! A right that one has at a time, and that ends by itself.
 
 use core::fmt;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::{DefaultWord, Word};
 
@@ -11,6 +11,8 @@ const HOLDER: u64 = (1 << HOLDER_BITS) - 1;
 /// The end is counted in 1024 µs: 34 years of them.
 const UNIT_BITS: u32 = 10;
 const LATEST: u64 = u64::MAX >> HOLDER_BITS;
+/// An hour and ten minutes.
+const LONGEST: u64 = 1 << 22;
 
 /// The right to do something that one at a time should, such as to steer a limiter: whoever has it renews it, and whoever
 /// dies, stops or forgets loses it when its time is over. One word.
@@ -67,12 +69,13 @@ impl<W> Lease<W> {
 }
 
 impl<W: Word> Lease<W> {
-    /// Takes the lease at the time `now`, or renews it, until the time `until`, both in microseconds (it ends up to
+    /// Takes the lease at the time `now`, or renews it, until the time `until`, both in microseconds, at most an hour (it ends up to
     /// 1024 µs later); tells whether `holder` has it. Of a holder, the low 24 bits count.
     #[inline]
     pub fn hold(&self, now: u64, until: u64, holder: u32) -> bool {
         let holder = u64::from(holder) & HOLDER;
-        let wanted = (until.div_ceil(1 << UNIT_BITS).min(LATEST) << HOLDER_BITS) | holder;
+        let latest = (now >> UNIT_BITS).saturating_add(LONGEST).min(LATEST);
+        let wanted = (until.div_ceil(1 << UNIT_BITS).min(latest) << HOLDER_BITS) | holder;
         let mut seen = self.0.load(Relaxed);
         while seen & HOLDER == holder || has_ended(seen, now) {
             match self.0.compare_exchange(seen, wanted, AcqRel, Acquire) {
@@ -94,6 +97,12 @@ impl<W: Word> Lease<W> {
         }
     }
 
+    /// Ends the lease, whoever has it.
+    #[inline]
+    pub fn end(&self) {
+        self.0.store(0, Release);
+    }
+
     /// Returns who has the lease at the time `now`.
     #[inline]
     #[must_use]
@@ -104,8 +113,10 @@ impl<W: Word> Lease<W> {
     }
 }
 
+/// Whether it is over; or ends so late that nobody can have taken it, in memory that something else was written to.
 const fn has_ended(word: u64, now: u64) -> bool {
-    word >> HOLDER_BITS <= now >> UNIT_BITS
+    let (end, now) = (word >> HOLDER_BITS, now >> UNIT_BITS);
+    end <= now || end.saturating_sub(now) > LONGEST
 }
 
 impl<W: fmt::Debug> fmt::Debug for Lease<W> {

@@ -312,35 +312,58 @@ proptest! {
     }
 
     #[test]
-    fn no_time_panics(now: u64, until: u64, later: u64, holder: u32) {
+    fn no_time_panics(now: u64, until: u64, after: u64, holder: u32) {
         let lease = Lease::new();
         prop_assert!(lease.hold(now, until, holder), "nobody had it");
-        let ends = until.saturating_add(1023).min(1 << 50);
+        let later = now.saturating_add(after);
+        let end = until.min(now.saturating_add(LONGEST)).min(LATEST);
         if let Some(other) = lease.holder(later) {
             prop_assert_eq!(other, holder & 0xff_ffff);
-            prop_assert!(later < ends);
+            prop_assert!(later < end.saturating_add(1023));
         } else {
-            prop_assert!(later >= until.min((1 << 50) - 1024));
+            prop_assert!(later.saturating_add(1024) >= end);
         }
         lease.give_up(holder);
         prop_assert_eq!(lease.holder(later), None);
     }
+
+    /// Whatever somebody writes there, it is nobody's for long.
+    #[test]
+    fn any_bits_are_a_lease_of_an_hour_or_so(word: u64, now in 0..1_u64 << 49) {
+        let lease = Lease::over(DefaultWord::new(word));
+        let later = now + LONGEST + 1024;
+        prop_assert!(lease.hold(now, now + 1, 7) || lease.hold(later, later + 1, 7));
+    }
 }
 
-/// The 34 years: however long it is to last, it ends there, and is nobody's for ever.
+/// 2^32 microseconds, and 34 years.
+const LONGEST: u64 = 1 << 32;
+const LATEST: u64 = ((1 << 40) - 1) << 10;
+
 #[test]
-fn a_lease_ends_after_34_years_at_the_latest() {
-    const END: u64 = ((1 << 40) - 1) << 10;
-    let lease = Lease::new();
-    for until in [END - 1, END, END + 1, 1 << 50, 1 << 63, u64::MAX] {
-        assert!(lease.hold(0, until, 7));
-        assert_eq!(lease.holder(END - 1), Some(7));
-        assert!(!lease.hold(END - 1, u64::MAX, 8));
-        assert_eq!(lease.holder(END), None);
-        assert_eq!(lease.holder(u64::MAX), None);
+fn a_lease_ends_after_an_hour_or_so_at_the_latest() {
+    for (now, end) in [(0, LONGEST), (5 * 1024, LONGEST + 5 * 1024), (LATEST - 1024, LATEST)] {
+        for until in [end, end + 1, 1 << 50, 1 << 63, u64::MAX] {
+            let lease = Lease::new();
+            assert!(lease.hold(now, until, 7));
+            assert_eq!(lease.holder(end - 1), Some(7));
+            assert!(!lease.hold(end - 1, u64::MAX, 8));
+            assert_eq!(lease.holder(end), None);
+            assert_eq!(lease.holder(u64::MAX), None);
+        }
     }
+    let lease = Lease::new();
     assert!(lease.hold(u64::MAX, u64::MAX, 8), "nobody has it at such a time");
     assert_eq!(lease.holder(u64::MAX), None);
+}
+
+#[test]
+fn a_lease_can_be_ended_for_whoever_has_it() {
+    let lease = Lease::new();
+    assert!(lease.hold(0, 5_000, 7));
+    lease.end();
+    assert_eq!(lease.holder(0), None);
+    assert!(lease.hold(0, 5_000, 8));
 }
 
 #[test]

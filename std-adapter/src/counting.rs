@@ -44,6 +44,11 @@ impl Drop for Numbered {
     }
 }
 
+/// In a child that was forked, this thread is the only one.
+pub(crate) fn in_the_child() {
+    NUMBERS.store(1 | 1 << NUMBER.get(), Relaxed);
+}
+
 /// Takes a number for this thread, unless it has one, or all are taken.
 fn take_number() -> usize {
     let number = NUMBER.get();
@@ -149,13 +154,22 @@ pub(crate) fn this_process() -> Option<Identity> {
     Some(who)
 }
 
-/// Who has a process id; `None` if nobody has, or that can't be known.
+/// Who has a process id; `None` if nobody has, or that can't be known. When it was started is 20 bits of the time, about three
+/// hours, and above them 5 bits of which start of the machine that counts from.
 fn identity(process: u32, space: u32) -> Option<Identity> {
-    Some(Identity::new(process, system::started(process)?, space))
+    let started = system::started(process)? & ((1 << TIME_BITS) - 1);
+    let boot = u64::from(crc32fast::hash(system::boot_id().ok()?.as_bytes()));
+    Some(Identity::new(process, boot << TIME_BITS | started, space))
 }
 
-/// Whether a process has ended: as far as can be known, and so never of another space of process ids.
+const TIME_BITS: u32 = 20;
+
+/// Whether a process has ended: as far as can be known, and so, since the machine was started, never of another space of process
+/// ids.
 pub(crate) fn is_gone(other: Identity, who: Identity) -> bool {
+    if other.started() >> TIME_BITS != who.started() >> TIME_BITS {
+        return true;
+    }
     if !other.is_in_the_space_of(who) {
         return false;
     }
@@ -164,5 +178,6 @@ pub(crate) fn is_gone(other: Identity, who: Identity) -> bool {
         return true;
     }
     // Another one by now has this number, if it was started at another time.
-    system::started(process).is_some_and(|started| Identity::new(process, started, 0).started() != other.started())
+    let is_another = |started| (started ^ u64::from(other.started())) & ((1 << TIME_BITS) - 1) != 0;
+    system::started(process).is_some_and(is_another)
 }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tollgate_core::{Clock, Count, GiveBack, MAX_ATTEMPTS, Permit, Quota, TryAcquireError, Word};
@@ -64,8 +64,8 @@ struct Place {
 
 /// A rate limit in a file, which all processes that open the file share: together they never exceed it.
 ///
-/// The file is one page, mapped into memory; after it is opened, taking a token makes no system call. Any number of
-/// threads may use one limiter, any number of processes one file. A process that dies, at whatever moment, leaves
+/// The file is mapped into memory; after it is opened, taking a token makes no system call, but for the first one of a thread. Any
+/// number of threads may use one limiter, any number of processes one file. A process that dies, at whatever moment, leaves
 /// nothing to clean up. A child that is forked shares the limit.
 ///
 /// Whoever can write to the file can change the limit; put it where only those can who should share it. What happens
@@ -108,7 +108,7 @@ pub struct SharedRateLimiter {
     path: PathBuf,
     /// Held while the quota of one in memory is set.
     setting: Mutex<()>,
-    policy: Box<dyn Policy>,
+    policy: Arc<dyn Policy>,
     /// What it is called, if not by its path.
     name: Option<String>,
     damage: Damage,
@@ -166,7 +166,10 @@ impl SharedRateLimiter {
                 note(false);
                 Err(AcquireError::Refused(refusal))
             }
-            Err(_) => {
+            Err(first) => {
+                if first == TryAcquireError::Contended {
+                    self.count(Count::ContendedCalls, 1);
+                }
                 let outcome = self.try_acquire_again(now, n);
                 note_outcome(&outcome, note);
                 outcome
@@ -196,7 +199,6 @@ impl SharedRateLimiter {
     #[cold]
     #[inline(never)]
     fn try_acquire_again(&self, now: u64, n: u32) -> Result<u32, AcquireError> {
-        self.count(Count::ContendedCalls, 1);
         call!(self, bucket => bucket.try_acquire_at(now, n))
     }
 

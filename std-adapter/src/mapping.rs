@@ -10,7 +10,7 @@ pub(crate) mod forks;
 mod guard;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -18,6 +18,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use tollgate_core::{HandshakeHeader, Word, Words};
 
 use crate::layout::{LENGTH, PAGE, Page, SEATS, Slot, Users};
+use crate::system;
 
 /// The state word of a bucket that has moved, as the core writes it.
 pub(crate) const MOVED: u64 = 1;
@@ -42,15 +43,12 @@ impl Mapping {
         Ok(Self { _guard: guard, page, writable })
     }
 
-    /// Maps memory that has no file, and which children that are forked share, with this first page.
+    /// Maps a file that nobody else can name, and which children that are forked share, with this first page.
     pub(crate) fn in_memory(page: &Page) -> io::Result<Self> {
-        let mapping = Self { _guard: None, page: MmapOptions::new().len(LENGTH).map_anon()?.into(), writable: true };
-        for (at, bytes) in (0..).step_by(size_of::<u64>()).zip(page.chunks_exact(size_of::<u64>())) {
-            if let Ok(word) = bytes.try_into() {
-                mapping.cell(at).store(u64::from_ne_bytes(word));
-            }
-        }
-        Ok(mapping)
+        let mut file = system::file_in_memory()?;
+        file.write_all(page)?;
+        file.set_len(LENGTH as u64)?;
+        Self::new(&file, true, false)
     }
 
     /// Returns who uses the limit; `None` on a mapping for reading alone.

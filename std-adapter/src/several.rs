@@ -117,7 +117,7 @@ pub fn acquire_all_holding<G>(
     note(limits, &outcome);
     if outcome.is_ok() {
         let wait = Duration::from_micros(MachineClock.now_micros().saturating_sub(start));
-        limits.iter().for_each(|(limiter, _)| limiter.record_wait(wait));
+        shares(limits).flatten().for_each(|share| share.limiter.record_wait(wait));
     }
     outcome
 }
@@ -148,9 +148,10 @@ fn note<T>(limits: &[(&SharedRateLimiter, u32)], outcome: &Result<T, NotAll>) {
             granted.for_each(|share| share.limiter.note_call(share.limiter.now_micros(), share.cost, true));
         }
         Err(refusal) => {
-            if let Some((limiter, cost)) = limits.get(refusal.index) {
+            let refused = shares(limits).flatten().find(|share| share.index == refusal.index);
+            if let Some(Share { limiter, cost, .. }) = refused {
                 let outcome: Result<(), _> = Err(refusal.error);
-                note_outcome(&outcome, |granted| limiter.note_call(limiter.now_micros(), *cost, granted));
+                note_outcome(&outcome, |granted| limiter.note_call(limiter.now_micros(), cost, granted));
             }
         }
     }

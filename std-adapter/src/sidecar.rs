@@ -4,16 +4,18 @@ use std::fmt;
 use std::io;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
-use tollgate_core::{Counts, Quota};
+use tollgate_core::{Clock, Counts, Quota};
 
 use crate::layout::{Header, Ring};
 use crate::mapping::forks;
 use crate::tell;
-use crate::{FileError, Policy, SharedRateLimiter, Stats};
+use crate::{FileError, MachineClock, Policy, SharedRateLimiter, Stats};
 
 /// What a [`Sidecar`] can steer: a [`SharedRateLimiter`], or a limiter of yours around one.
 pub trait AdaptiveInstance: Send + Sync {
@@ -83,7 +85,7 @@ impl AdaptiveInstance for SharedRateLimiter {
 /// later.
 ///
 /// After fork(2), the child's copies of registered limiters work on, and are not steered from there; limiters that the child registers
-/// are.
+/// are, with a sidecar that it gets or makes itself: a copy of one of its parent's does nothing.
 ///
 /// # Examples
 ///
@@ -110,7 +112,11 @@ impl AdaptiveInstance for SharedRateLimiter {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Sidecar(Handle);
+pub struct Sidecar {
+    shared: Handle,
+    /// The generation of the process that it is of.
+    generation: u32,
+}
 
 #[derive(Clone, Debug)]
 enum Handle {
@@ -169,7 +175,7 @@ impl Sidecar {
     /// Makes a sidecar that looks at its limiters once in each `period`, at least a millisecond.
     #[must_use]
     pub fn new(period: Duration) -> Self {
-        Self(Handle::Own(Arc::new(Shared::new(at_least(period)))))
+        Self::of_this_process(Handle::Own(Arc::new(Shared::new(at_least(period)))))
     }
 
     /// Returns that of the process, which looks once a second; `None` in a process that was forked more than fifteen times in a
@@ -177,34 +183,48 @@ impl Sidecar {
     #[must_use]
     pub fn global() -> Option<Self> {
         let generation = usize::try_from(forks::generation()).ok()?;
-        GLOBAL.get(generation.checked_sub(1)?).map(|shared| Self(Handle::Global(shared)))
+        GLOBAL.get(generation.checked_sub(1)?).map(|shared| Self::of_this_process(Handle::Global(shared)))
+    }
+
+    fn of_this_process(shared: Handle) -> Self {
+        Self { shared, generation: forks::generation() }
+    }
+
+    /// What it shares with its thread; `None` in a child that was forked, where that is not.
+    fn shared(&self) -> Option<&Handle> {
+        (self.generation == forks::generation()).then_some(&self.shared)
     }
 
     /// Sets how long the thread sleeps between two looks, at least a millisecond.
     pub fn set_period(&self, period: Duration) {
-        self.0.lock().period = at_least(period);
-        self.0.changed.notify_all();
+        if let Some(shared) = self.shared() {
+            shared.lock().period = at_least(period);
+            shared.changed.notify_all();
+        }
     }
 
     /// Registers a limiter, until the box is dropped.
     ///
     /// # Errors
     ///
-    /// No thread can be started.
+    /// No thread can be started; or the sidecar is the parent's of a process that was forked: make another one.
     pub fn register<L: AdaptiveInstance + 'static>(&self, limiter: L) -> io::Result<SidecarBox<L>> {
         forks::count()?;
+        let of_the_parent =
+            || io::Error::other("this sidecar is of the process that this one was forked of; make another one");
+        let shared = self.shared().ok_or_else(of_the_parent)?;
         let limiter = Arc::new(limiter);
         let instance = Arc::new(Instance::new(limiter.clone()));
-        let mut state = self.0.lock();
+        let mut state = shared.lock();
         if state.thread.is_none() {
             state.run = state.run.wrapping_add(1);
-            let (shared, run) = (self.0.clone(), state.run);
+            let (shared, run) = (shared.clone(), state.run);
             let thread = std::thread::Builder::new().name("tollgate-sidecar".to_owned());
             state.thread = Some(thread.spawn(move || watch(&shared, run))?);
         }
         state.instances.push(instance.clone());
         drop(state);
-        Ok(SidecarBox { limiter, registered: Some((self.clone(), instance)), generation: forks::generation() })
+        Ok(SidecarBox { limiter, registered: Some((self.clone(), instance)) })
     }
 }
 
@@ -214,22 +234,26 @@ fn at_least(period: Duration) -> Duration {
 
 /// What the thread does.
 fn watch(shared: &Shared, run: u64) {
+    let mut looked = MachineClock.now_micros();
     loop {
         let state = shared.lock();
-        let period = state.period;
-        // Woken early: to end, or to go by another period.
-        let (state, waited) = shared.changed.wait_timeout(state, period).unwrap_or_else(PoisonError::into_inner);
         if state.run != run {
             return;
         }
-        if !waited.timed_out() {
+        let period = state.period;
+        let slept = Duration::from_micros(MachineClock.now_micros().saturating_sub(looked));
+        if slept < period {
+            // It may be woken early: to end, or to go by another period.
+            drop(shared.changed.wait_timeout(state, period - slept));
             continue;
         }
         let instances = state.instances.clone();
         // What the policies do meanwhile, they do to whom they like.
         drop(state);
+        looked = MachineClock.now_micros();
         for instance in instances {
-            instance.look(period);
+            // What panics in there, such as a policy, does no harm to the other limiters.
+            let _ = catch_unwind(AssertUnwindSafe(move || instance.look(period)));
         }
     }
 }
@@ -237,6 +261,7 @@ fn watch(shared: &Shared, run: u64) {
 /// A registered limiter.
 struct Instance {
     limiter: Arc<dyn AdaptiveInstance>,
+    registered: AtomicBool,
     /// Held during a look.
     seen: Mutex<Seen>,
     /// This one among those that steer the same file.
@@ -247,16 +272,15 @@ struct Instance {
 struct Seen {
     at: u64,
     counts: Counts,
-    registered: bool,
 }
 
 impl Instance {
     fn new(limiter: Arc<dyn AdaptiveInstance>) -> Self {
         let counts = limiter.header().map(Header::totals).unwrap_or_default();
-        let seen = Seen { at: limiter.now_micros(), counts, registered: true };
+        let seen = Seen { at: limiter.now_micros(), counts };
         #[allow(clippy::cast_possible_truncation, reason = "some bits of it")]
         let holder = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0) as u32;
-        Self { limiter, seen: Mutex::new(seen), holder }
+        Self { limiter, registered: AtomicBool::new(true), seen: Mutex::new(seen), holder }
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -265,11 +289,10 @@ impl Instance {
 
     fn look(&self, period: Duration) {
         let mut seen = self.seen();
-        if !seen.registered {
+        if !self.registered.load(Relaxed) {
             return;
         }
-        // What panics in there, a recorder or a policy, does no harm to the other limiters.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.limiter.publish()));
+        self.limiter.publish();
         let Some(header) = self.limiter.header() else { return };
         let (now, counts) = (self.limiter.now_micros(), header.totals());
         let elapsed = Duration::from_micros(now.saturating_sub(seen.at));
@@ -278,20 +301,27 @@ impl Instance {
         let policy = self.limiter.policy();
         let lease = u64::try_from(period.saturating_mul(3).as_micros()).unwrap_or(u64::MAX);
         if policy.steers() && header.lease().hold(now, now.saturating_add(lease), self.holder) {
-            let decide = AssertUnwindSafe(|| policy.decide(&stats, self.limiter.quota()));
-            if let Ok(Some(decision)) = catch_unwind(decide) {
-                // What can't be put in force now is decided again at the next look.
-                if let Err(error) = self.limiter.apply(decision) {
-                    tell::not_applied(&decision, &error);
-                }
+            let decision = policy.decide(&stats, self.limiter.quota());
+            if let Some(Err(error)) = decision.map(|decision| self.limiter.apply(decision)) {
+                // It is decided again at the next look, by this process or by one that can.
+                header.lease().give_up(self.holder);
+                tell::not_applied(&error);
             }
+        }
+        // A policy may drop the box of its own limiter.
+        if !self.registered.load(Relaxed) {
+            header.lease().give_up(self.holder);
         }
     }
 
-    /// Waits for a look in progress; there is none after it.
+    /// Sees to it that there is no look after those in progress.
     fn end(&self) {
-        self.seen().registered = false;
-        if let Some(header) = self.limiter.header() {
+        self.registered.store(false, Relaxed);
+    }
+
+    /// Gives up what it has, unless it is being looked at: then the look does.
+    fn give_up(&self, seen: Option<MutexGuard<'_, Seen>>) {
+        if let (Some(_), Some(header)) = (seen, self.limiter.header()) {
             header.lease().give_up(self.holder);
         }
     }
@@ -309,8 +339,6 @@ impl fmt::Debug for Instance {
 pub struct SidecarBox<L> {
     limiter: Arc<L>,
     registered: Option<(Sidecar, Arc<Instance>)>,
-    /// The generation of the process that registered it.
-    generation: u32,
 }
 
 impl<L: AdaptiveInstance + 'static> SidecarBox<L> {
@@ -339,24 +367,24 @@ impl<L> Deref for SidecarBox<L> {
 impl<L> Drop for SidecarBox<L> {
     fn drop(&mut self) {
         let Some((sidecar, instance)) = self.registered.take() else { return };
-        if self.generation != forks::generation() {
-            // In a child, where the thread is not, and may have held the locks for ever.
-            return;
-        }
-        let mut state = sidecar.0.lock();
+        let Some(shared) = sidecar.shared() else { return };
+        instance.end();
+        let mut state = shared.lock();
         state.instances.retain(|other| !Arc::ptr_eq(other, &instance));
         let mut thread = None;
         if state.instances.is_empty() {
             state.run = state.run.wrapping_add(1);
             thread = state.thread.take();
-            sidecar.0.changed.notify_all();
+            shared.changed.notify_all();
         }
         let is_this = |id: ThreadId| id == std::thread::current().id();
         let own = thread.as_ref().or(state.thread.as_ref()).is_some_and(|thread| is_this(thread.thread().id()));
         drop(state);
-        // Dropped by a policy, in the thread itself: that waits for nobody.
-        if !own {
-            instance.end();
+        // Dropped by a policy, in the thread itself: that does not wait for its own look, nor for its end.
+        if own {
+            instance.give_up(instance.seen.try_lock().ok());
+        } else {
+            instance.give_up(Some(instance.seen()));
             // It can't have panicked.
             let _ = thread.map(JoinHandle::join);
         }

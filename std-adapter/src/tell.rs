@@ -34,9 +34,9 @@ pub(crate) fn unfit(path: &Path, found: &dyn Display) {
 }
 
 /// What a policy decided is not in force.
-pub(crate) fn not_applied(quota: &Quota, error: &dyn Display) {
+pub(crate) fn not_applied(error: &dyn Display) {
     #[cfg(feature = "tracing")]
-    tracing::warn!(target: "tollgate", %quota, %error, "quota not changed");
+    tracing::warn!(target: "tollgate", %error, "quota not changed");
 }
 
 /// Whether the damage of a limit has been told: that is done once, however many calls find it.

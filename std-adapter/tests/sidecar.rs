@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use children::start;
-use tollgate::{Policy, Quota, SharedRateLimiter, Sidecar, SidecarBox, Stats, quota};
+use tollgate::{Count, Policy, Quota, SharedRateLimiter, Sidecar, SidecarBox, Stats, quota};
 
 const BEFORE: Quota = quota!(Quota::per_second(10));
 const AFTER: Quota = quota!(Quota::per_second(20));
@@ -60,6 +60,7 @@ fn child() {
     let Some((role, path)) = children::role() else { return };
     match role.as_str() {
         "forks" => forks(),
+        "copies" => copies(),
         "exits" => {
             let limiter = SidecarBox::new(in_memory(Sets::new(AFTER))).unwrap();
             Sidecar::global().unwrap().set_period(SHORT);
@@ -105,6 +106,45 @@ fn forks() {
     // The children took seats of their own, and left no one in the parent's.
     let parents = parents.unwrap();
     assert_eq!(parents.attached().iter().filter(|process| process.id == Some(std::process::id())).count(), 1);
+}
+
+/// Forks, and does something in the child; tells how that ended.
+fn forked(child: impl FnOnce() -> bool) -> i32 {
+    // SAFETY: as above.
+    let process = unsafe { libc::fork() };
+    assert!(process >= 0);
+    if process == 0 {
+        let status = i32::from(!child());
+        // SAFETY: _exit(2) has no precondition.
+        unsafe { libc::_exit(status) };
+    }
+    let mut status = 0;
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::waitpid(process, &raw mut status, 0) }, process);
+    status
+}
+
+/// What a child gets of its parent: a limit in memory, which they share; and copies of sidecars, which are none.
+fn copies() {
+    let limiter = SharedRateLimiter::in_memory(Quota::per_hour(10).unwrap()).unwrap();
+    assert_eq!(forked(|| limiter.try_acquire(7) == Ok(3)), 0);
+    assert_eq!(limiter.available(), Ok(3));
+    assert_eq!(limiter.counts().get(Count::GrantedTokens), 7);
+    let sidecars = [Sidecar::new(SHORT), Sidecar::global().unwrap()];
+    let _busy = sidecars.each_ref().map(|sidecar| sidecar.register(in_memory(Sets::new(AFTER))).unwrap());
+    for sidecar in &sidecars {
+        let child = || {
+            sidecar.set_period(SHORT);
+            sidecar.register(in_memory(Sets::new(AFTER))).is_err()
+        };
+        assert_eq!(forked(child), 0);
+    }
+}
+
+#[test]
+fn a_child_gets_the_limit_and_no_sidecar() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(end_of(start("copies", folder.path())).success());
 }
 
 /// Waits for a child's end; kills it, and fails, if it takes too long.
@@ -197,8 +237,20 @@ fn a_policy_that_panics_harms_no_other() {
             panic!("as it is meant to")
         }
     }
+    /// The same before it is even asked.
+    #[derive(Debug)]
+    struct PanicsFirst;
+    impl Policy for PanicsFirst {
+        fn decide(&self, _: &Stats, _: Quota) -> Option<Quota> {
+            None
+        }
+        fn steers(&self) -> bool {
+            panic!("as it is meant to")
+        }
+    }
     let sidecar = Sidecar::new(SHORT);
     let _bad = sidecar.register(in_memory(Panics)).unwrap();
+    let _worse = sidecar.register(in_memory(PanicsFirst)).unwrap();
     let good = sidecar.register(in_memory(Sets::new(AFTER))).unwrap();
     wait_until("steered", || good.quota() == AFTER);
     good.set_quota(BEFORE).unwrap();
@@ -227,6 +279,74 @@ fn a_policy_may_drop_its_own_box() {
     // And it works for the next.
     let next = sidecar.register(in_memory(Sets::new(AFTER))).unwrap();
     wait_until("steered", || next.quota() == AFTER);
+}
+
+/// A policy drops the box of another one: that is not asked again, and leaves the steering to others.
+#[test]
+fn a_policy_may_drop_another_box() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limit");
+    SharedRateLimiter::create(&path, BEFORE).unwrap();
+    let open = |policy: &Sets| SharedRateLimiter::open(&path).unwrap().with_policy(policy.clone());
+    #[derive(Debug)]
+    struct Drops(std::sync::Mutex<Option<SidecarBox<SharedRateLimiter>>>, Arc<AtomicU32>);
+    impl Policy for Drops {
+        fn decide(&self, _: &Stats, _: Quota) -> Option<Quota> {
+            drop(self.0.lock().unwrap().take());
+            self.1.fetch_add(1, SeqCst);
+            None
+        }
+    }
+    let sidecar = Sidecar::new(Duration::from_secs(5));
+    let (dropped, dropping) = (Sets::new(AFTER), Arc::<AtomicU32>::default());
+    let other = std::sync::Mutex::new(None);
+    let drops = Drops(other, dropping.clone());
+    // First in the line, so that the look goes on to the one that it has dropped.
+    let policy = Arc::new(drops);
+    #[derive(Debug)]
+    struct Shared(Arc<Drops>);
+    impl Policy for Shared {
+        fn decide(&self, stats: &Stats, current: Quota) -> Option<Quota> {
+            self.0.decide(stats, current)
+        }
+    }
+    let _first = sidecar.register(in_memory(Shared(policy.clone()))).unwrap();
+    *policy.0.lock().unwrap() = Some(sidecar.register(open(&dropped)).unwrap());
+    sidecar.set_period(SHORT);
+    wait_until("dropped", || dropping.load(SeqCst) > 1);
+    assert_eq!(dropped.asked(), 0);
+    let heir = Sets::new(AFTER);
+    let _heir = Sidecar::new(SHORT).register(open(&heir)).unwrap();
+    wait_until("the heir steers", || heir.asked() > 0);
+}
+
+/// Who can't put in force what it decides leaves the steering to who can.
+#[test]
+fn who_can_not_apply_does_not_steer() {
+    let folder = tempfile::tempdir().unwrap();
+    let [here, elsewhere] = ["here", "elsewhere"].map(|name| folder.path().join(name));
+    let limiter = SharedRateLimiter::create(&here, BEFORE).unwrap();
+    std::fs::hard_link(&here, &elsewhere).unwrap();
+    let can = SharedRateLimiter::open(&elsewhere).unwrap();
+    std::fs::remove_file(&here).unwrap();
+    let [cannot, could] = [Sets::new(AFTER), Sets::new(AFTER)];
+    let sidecar = Sidecar::new(SHORT);
+    let _cannot = sidecar.register(limiter.with_policy(cannot.clone())).unwrap();
+    wait_until("asked", || cannot.asked() > 0);
+    let can = Sidecar::new(SHORT).register(can.with_policy(could.clone())).unwrap();
+    wait_until("steered", || can.quota() == AFTER && could.asked() > 0);
+}
+
+/// Periods that are set again and again put off no look.
+#[test]
+fn a_period_that_is_set_often_passes() {
+    let policy = Sets::new(AFTER);
+    let sidecar = Sidecar::new(Duration::from_millis(50));
+    let _limiter = sidecar.register(in_memory(policy.clone())).unwrap();
+    wait_until("asked", || {
+        sidecar.set_period(Duration::from_millis(50));
+        policy.asked() > 2
+    });
 }
 
 /// Of two that would steer one file, one does; when its box is dropped, the other one.

@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tollgate_core::{Clock, MAX_ATTEMPTS, Quota, State, TryAcquireError, Word};
@@ -58,7 +58,7 @@ impl SharedRateLimiter {
         Options::new().open_or_create(path, quota)
     }
 
-    /// Opens the path again, with the same options: what to do when the file was [removed](crate::AcquireError::Removed) and
+    /// Opens the path again, with the same options, name and policy: what to do when the file was [removed](crate::AcquireError::Removed) and
     /// made anew, or [replaced](crate::AcquireError::Replaced).
     ///
     /// # Errors
@@ -66,7 +66,11 @@ impl SharedRateLimiter {
     /// As for [`open`](Self::open).
     pub fn reopen(&self) -> Result<Self, FileError> {
         match &self.place {
-            Some(place) => place.options.open(&self.path),
+            Some(place) => {
+                let mut opened = place.options.open(&self.path)?;
+                (opened.policy, opened.name) = (self.policy.clone(), self.name.clone());
+                Ok(opened)
+            }
             None => Err(FileError::NotFound { path: self.path.clone() }),
         }
     }
@@ -174,7 +178,7 @@ impl SharedRateLimiter {
             place,
             path,
             setting: Mutex::new(()),
-            policy: Box::new(Fixed),
+            policy: Arc::new(Fixed),
             name: None,
             damage: Damage::default(),
         };
@@ -208,6 +212,10 @@ fn settle(page: &Mapping, origin: Origin) -> Result<(Generation, FileClock), Fla
             if epoch.compare_exchange(seen, next, AcqRel, Relaxed).is_err() && !page.is_writable() {
                 let clock = origin.clock(next).unwrap_or(origin.clock_of_new());
                 return Ok((generation, clock));
+            }
+            // Whoever steered it before, by a time that may have been ahead, is gone.
+            if let Some(users) = page.users() {
+                users.header.lease().end();
             }
             continue;
         };

@@ -1,6 +1,7 @@
 //! Another quota, and pauses, for everybody.
 
 use std::fs::TryLockError;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tollgate_core::{Quota, TryAcquireError};
@@ -92,7 +93,7 @@ impl SharedRateLimiter {
     /// Steers the quota by a policy, once the limiter is in a [`SidecarBox`](crate::SidecarBox).
     #[must_use]
     pub fn with_policy(mut self, policy: impl Policy + 'static) -> Self {
-        self.policy = Box::new(policy);
+        self.policy = Arc::new(policy);
         self
     }
 

@@ -18,9 +18,9 @@ const WATCH_MICROS: u64 = 3_000_000;
 pub struct Process {
     /// Its id; `None` if it is in another namespace of process ids.
     pub id: Option<u32>,
-    /// How many seats it has: one for each thread, and each time that it has the file open.
+    /// How many seats it has: one for each thread that it had at the same time, and each time that it has the file open.
     pub seats: u32,
-    /// How long ago its last call was, or its opening of the file.
+    /// How long ago its last call was, or its opening of the file; zero if it is about to count its first one.
     pub idle: Duration,
     /// What it has counted in these seats.
     pub counts: Counts,
@@ -101,8 +101,10 @@ impl SharedRateLimiter {
         }
     }
 
-    /// Returns the processes that have the limiter open and count, this one included; and frees the seats of those that have
-    /// died. At most a hundred threads have seats; what others do is in [`counts`](Self::counts) alone.
+    /// Returns the processes that have the limiter open and count, this one included (in a child that was forked, once it has made a
+    /// call); and frees the seats of those that have died. At most a hundred threads have seats; what others do is in
+    /// [`counts`](Self::counts) alone. Of processes in another namespace of process ids, none can be known to have died; so their seats are
+    /// free when the machine starts again.
     ///
     /// # Examples
     ///
@@ -132,7 +134,8 @@ impl SharedRateLimiter {
         let mut processes: Vec<(_, Process)> = Vec::new();
         for seat in seats {
             let id = who.filter(|who| seat.who.is_in_the_space_of(*who)).map(|_| seat.who.number());
-            let idle = Duration::from_micros(now.saturating_sub(seat.last_seen));
+            let last_seen = if seat.last_seen == 0 { now } else { seat.last_seen };
+            let idle = Duration::from_micros(now.saturating_sub(last_seen));
             match processes.iter_mut().find(|(who, _)| *who == seat.who) {
                 Some((_, process)) => {
                     process.seats = process.seats.saturating_add(1);
@@ -145,7 +148,8 @@ impl SharedRateLimiter {
         processes.into_iter().map(|(_, process)| process).collect()
     }
 
-    /// Says how it went, what a token was taken for: for a [`Policy`](crate::Policy) that goes by it.
+    /// Says how it went, what a token was taken for: for a [`Policy`](crate::Policy) that goes by it. It counts even without
+    /// [counters](crate::Options::counters), but not in a file that may only be read.
     ///
     /// # Examples
     ///
@@ -165,7 +169,16 @@ impl SharedRateLimiter {
             Outcome::Ok => Count::Ok,
             Outcome::Overload => Count::Overload,
         };
-        self.count(count, 1);
+        let now = self.now_micros();
+        let note = |seat: &Seat, by| {
+            seat.beat(now);
+            seat.add(by, count, 1);
+        };
+        match (&self.access, self.header()) {
+            (Access::Counted(table), Some(header)) => table.count(header, note),
+            (_, Some(header)) => note(header.common(), Writers::Many),
+            (_, None) => {}
+        }
     }
 
     /// Counts a wait for tokens among [`waits`](Self::waits): for who waits in a way of his own, as in
@@ -225,7 +238,7 @@ impl SharedRateLimiter {
     pub(super) fn note(&self, table: &Table, now: u64, n: u32, granted: bool) {
         let Some(users) = self.page.users() else { return };
         table.count(&users.header, |seat, by| if granted { seat.granted(by, now, n) } else { seat.refused(by, now) });
-        if self.page.cell(WATCHED).load(Relaxed) > now {
+        if self.is_watched(now) {
             observe(&users.ring, now, n, granted);
         }
     }
@@ -239,6 +252,12 @@ impl SharedRateLimiter {
         if let (Access::Counted(table), Some(header)) = (&self.access, self.header()) {
             table.count(header, count);
         }
+    }
+
+    /// Whether somebody reads the events. What is further ahead than anybody watches is of no watcher.
+    #[inline(always)]
+    fn is_watched(&self, now: u64) -> bool {
+        self.page.cell(WATCHED).load(Relaxed).wrapping_sub(now).wrapping_sub(1) < WATCH_MICROS
     }
 }
 
@@ -286,6 +305,7 @@ impl Events<'_> {
 
     fn arm(&self) {
         let until = self.limiter.now_micros().saturating_add(WATCH_MICROS);
-        self.limiter.page.cell(WATCHED).raise(until);
+        // Another watcher, if there is one, has asked for the same, but for the time since.
+        self.limiter.page.cell(WATCHED).store(until);
     }
 }

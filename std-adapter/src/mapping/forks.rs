@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::counting;
+
 /// One more than the forks that led to this process, since the count began. Never zero.
 static FORKS: AtomicU32 = AtomicU32::new(1);
 
@@ -20,7 +22,7 @@ pub(crate) fn count() -> io::Result<()> {
     static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
     let outcome = INSTALLED.get_or_init(|| {
         // SAFETY: pthread_atfork(3) asks for functions of this type, which live for ever; what the child's does is allowed
-        // in a child of any process (signal-safety(7)): it changes an atomic.
+        // in a child of any process (signal-safety(7)): it changes atomics.
         match unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) } {
             0 => Ok(()),
             error => Err(error),
@@ -32,4 +34,5 @@ pub(crate) fn count() -> io::Result<()> {
 extern "C" fn in_the_child() {
     // It comes round after four thousand million forks in one line.
     FORKS.store(FORKS.load(Relaxed).wrapping_add(1).max(1), Relaxed);
+    counting::in_the_child();
 }

@@ -35,8 +35,8 @@ use crate::{Policy, Stats};
 /// ```
 #[derive(Debug)]
 pub struct Aimd {
-    slowest: f64,
-    fastest: f64,
+    slowest: Quota,
+    fastest: Quota,
     /// Tokens a second, each second.
     increase: f64,
     decrease: f64,
@@ -49,15 +49,15 @@ impl Aimd {
     /// second, and is multiplied by 0.9.
     #[must_use]
     pub fn between(slowest: Quota, fastest: Quota) -> Self {
-        let (slowest, fastest) = (rate(&slowest), rate(&fastest));
-        let increase = fastest / 100.0;
-        Self { slowest, fastest: fastest.max(slowest), increase, decrease: 0.9, decreased: AtomicBool::new(false) }
+        let fastest = if rate(&fastest) < rate(&slowest) { slowest } else { fastest };
+        let increase = rate(&fastest) / 100.0;
+        Self { slowest, fastest, increase, decrease: 0.9, decreased: AtomicBool::new(false) }
     }
 
-    /// Sets by how many tokens a second the rate grows each second. What is not above 0 leaves it as it is.
+    /// Sets by how many tokens a second the rate grows each second. What is not above 0, or not finite, leaves it as it is.
     #[must_use]
     pub fn increase(mut self, tokens: f64) -> Self {
-        if tokens > 0.0 {
+        if tokens > 0.0 && tokens.is_finite() {
             self.increase = tokens;
         }
         self
@@ -87,8 +87,23 @@ impl Policy for Aimd {
         } else {
             now
         };
-        let wanted = quota(wanted.clamp(self.slowest, self.fastest), current.capacity())?;
+        let wanted = self.within(wanted, current.capacity())?;
         (rate(&wanted) != now).then_some(wanted)
+    }
+}
+
+impl Aimd {
+    /// The quota of this rate, or that of the bound beyond which it is.
+    fn within(&self, wanted: f64, burst: u32) -> Option<Quota> {
+        let found = quota(wanted, burst);
+        let wanted = found.as_ref().map_or(wanted, rate);
+        if wanted >= rate(&self.fastest) {
+            self.fastest.with_burst(burst).ok()
+        } else if wanted <= rate(&self.slowest) {
+            self.slowest.with_burst(burst).ok()
+        } else {
+            found
+        }
     }
 }
 
@@ -104,14 +119,27 @@ fn rate(quota: &Quota) -> f64 {
     f64::from(quota.tokens()) / quota.period().as_secs_f64()
 }
 
-/// The quota of this rate, to three digits or better.
+/// The quota of this rate, to six digits if there is one, in seconds if they do.
 fn quota(rate: f64, burst: u32) -> Option<Quota> {
-    let periods = [1, 1000, 1_000_000, 1_000_000_000].map(Duration::from_secs);
-    let period = periods.into_iter().find(|period| rate * period.as_secs_f64() >= 1000.0).unwrap_or(periods[3]);
-    // From a float, `as` saturates.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-    let tokens = (rate * period.as_secs_f64()).round().max(1.0) as u32;
-    Quota::new(tokens, period).and_then(|rate| rate.with_burst(burst)).ok()
+    let seconds = [1, 1000, 1_000_000, 1_000_000_000].map(Duration::from_secs);
+    let shorter = [Duration::from_millis(1), Duration::from_micros(1)];
+    let mut closest: Option<(f64, Quota)> = None;
+    for period in seconds.into_iter().chain(shorter) {
+        let tokens = (rate * period.as_secs_f64()).round();
+        if !(1.0..=f64::from(u32::MAX)).contains(&tokens) {
+            continue;
+        }
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of 32 bits")]
+        let Ok(quota) = Quota::new(tokens as u32, period).and_then(|rate| rate.with_burst(burst)) else { continue };
+        let error = (self::rate(&quota) / rate - 1.0).abs();
+        if closest.is_none_or(|(least, _)| error < least) {
+            closest = Some((error, quota));
+        }
+        if error < 1e-6 {
+            break;
+        }
+    }
+    closest.map(|(_, quota)| quota)
 }
 
 #[cfg(test)]
@@ -152,15 +180,54 @@ mod tests {
     }
 
     #[test]
-    fn slow_rates_have_digits_enough() {
-        for tokens in [0.000_001, 0.01, 0.999, 1.0, 77.7, 123_456.0, 4e9, 1e300, f64::NAN] {
+    fn rates_have_digits_enough() {
+        for tokens in [0.000_001, 0.01, 0.999, 1.0, 77.7, 1_000.123_456, 123_456.0, 4e9, 2e10, 4e15] {
             let quota = quota(tokens, 7).unwrap();
             assert_eq!(quota.capacity(), 7);
-            if (0.000_001..5e9).contains(&tokens) {
-                let error = (rate(&quota) / tokens - 1.0).abs();
-                assert!(error < 0.001, "{tokens} became {quota}");
+            let error = (rate(&quota) / tokens - 1.0).abs();
+            assert!(error < 0.001, "{tokens} became {quota}");
+        }
+        for tokens in [0.0, 1e-300, 1e300, f64::NAN, f64::INFINITY] {
+            assert_eq!(quota(tokens, 7), None);
+        }
+    }
+
+    #[test]
+    fn small_steps_add_up() {
+        let policy = Aimd::between(per_second(1000), per_second(4000));
+        let looks = |millis, n| {
+            let refused = stats(millis, &[(Count::RefusedCalls, 1)]);
+            (0..n).fold(per_second(1000), |quota, _| policy.decide(&refused, quota).unwrap_or(quota))
+        };
+        // A hundredth of the fastest for each second, in steps that are small, and of no whole tokens.
+        assert!((rate(&looks(5, 2000)) - 1400.0).abs() < 1.0, "{}", looks(5, 2000));
+        assert!((rate(&looks(14, 1000)) - 1560.0).abs() < 1.0, "{}", looks(14, 1000));
+    }
+
+    #[test]
+    fn it_stays_within_its_bounds() {
+        let per = |tokens, period| Quota::new(tokens, period).unwrap();
+        let millisecond = Duration::from_millis(1);
+        let age = Duration::from_secs(3_000_000_000);
+        for (slowest, fastest) in [
+            (per_second(10), per_second(1000)),
+            (per(10_000_000, millisecond), per(20_000_000, millisecond)),
+            (per_second(10), per(2001, Duration::from_secs(2))),
+            (per(1, age), per(3, 2 * age / 2)),
+            (per_second(9), per_second(1)),
+        ] {
+            let policy = Aimd::between(slowest, fastest).increase(f64::INFINITY).increase(1e300).decrease(1e-300);
+            let (slowest, fastest) = (rate(&slowest), rate(&fastest).max(rate(&slowest)));
+            for counted in [Count::RefusedCalls, Count::Overload, Count::GrantedTokens] {
+                for (current, millis) in [(slowest, 0), (fastest, 0), (slowest, 1000), (fastest, u64::MAX)] {
+                    let Some(current) = quota(current, 20) else { continue };
+                    policy.decreased.store(false, Relaxed);
+                    let decided = policy.decide(&stats(millis, &[(counted, u64::MAX)]), current).unwrap_or(current);
+                    let bounds = slowest * (1.0 - 1e-9)..=fastest * (1.0 + 1e-9);
+                    let is_current = rate(&decided) == rate(&current);
+                    assert!(bounds.contains(&rate(&decided)) || is_current, "{decided} is not in {bounds:?}");
+                }
             }
         }
-        assert!(!Aimd::between(per_second(9), per_second(1)).fastest.is_nan());
     }
 }

@@ -36,6 +36,11 @@ pub(crate) fn now_micros() -> u64 {
     seconds.saturating_mul(1_000_000).saturating_add(nanos / 1000)
 }
 
+/// A file that is removed when it is closed.
+pub(crate) fn file_in_memory() -> io::Result<File> {
+    tempfile::tempfile()
+}
+
 /// There is one.
 pub(crate) fn pid_space() -> Option<u32> {
     Some(0)

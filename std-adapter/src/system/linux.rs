@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, fallocate, fstatfs, linkat};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, MemfdFlags, Mode, OFlags, fallocate, fstatfs, linkat, memfd_create};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -74,8 +74,18 @@ pub(crate) fn kernel_clock() -> Option<String> {
     Some(clock.trim().to_owned())
 }
 
-/// The namespaces in which process ids and the times of their starts mean something (pid_namespaces(7), time_namespaces(7)).
+/// A file that has no name (memfd_create(2)).
+pub(crate) fn file_in_memory() -> io::Result<File> {
+    Ok(File::from(memfd_create("tollgate", MemfdFlags::CLOEXEC)?))
+}
+
+/// The namespaces in which process ids and the times of their starts mean something (pid_namespaces(7), time_namespaces(7)); `None`
+/// if that can't be known.
 pub(crate) fn pid_space() -> Option<u32> {
+    // Whose /proc is of another namespace would take others for itself.
+    if std::fs::read_link("/proc/self").ok()?.to_str()?.parse() != Ok(std::process::id()) {
+        return None;
+    }
     let inode = |path| std::fs::metadata(path).ok().map(|namespace| namespace.ino());
     let both = [inode("/proc/self/ns/pid")?, inode("/proc/self/ns/time").unwrap_or(0)];
     Some(crc32fast::hash(&both.map(u64::to_ne_bytes).concat()))
@@ -88,16 +98,26 @@ pub(crate) fn started(process: u32) -> Option<u64> {
 }
 
 fn parse_started(stat: &str) -> Option<u64> {
+    fields(stat)?.nth(22 - 3)?.parse().ok()
+}
+
+/// The fields of proc_pid_stat(5) from the third one, the state, on.
+fn fields(stat: &str) -> Option<impl Iterator<Item = &str>> {
     // The name of the program is in parentheses, and may have any in it.
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(19)?.parse().ok()
+    Some(stat.rsplit_once(')')?.1.split_whitespace())
 }
 
 /// Whether there is a process of this id that has not ended: dead ones that nobody has waited for have.
 pub(crate) fn exists(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
-    let state = stat.as_deref().ok().and_then(|stat| stat.rsplit_once(')')?.1.trim_start().chars().next());
-    !matches!(state, Some('Z' | 'X')) && unix::exists(process)
+    !stat.is_ok_and(|stat| has_ended(&stat)) && unix::exists(process)
+}
+
+fn has_ended(stat: &str) -> bool {
+    let Some(mut fields) = fields(stat) else { return false };
+    let (state, threads) = (fields.next(), fields.nth(20 - 4));
+    // As long as it has other threads, only its first one has ended.
+    matches!(state, Some("Z" | "X")) && threads.is_some_and(|threads| matches!(threads, "0" | "1"))
 }
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -153,6 +173,11 @@ mod tests {
         assert!(!exists(u32::MAX) && started(u32::MAX).is_none());
         let stat = "12 (a ) b) S 1 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4567 1 2";
         assert_eq!(parse_started(stat), Some(4567));
+        assert!(!has_ended(stat));
+        for (state, threads, ended) in [("Z", 1, true), ("X", 0, true), ("Z", 2, false), ("S", 1, false)] {
+            let stat = format!("12 (a ) b) {state} 1 12 12 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 {threads} 0 4567 1 2");
+            assert_eq!(has_ended(&stat), ended, "{stat}");
+        }
         for text in ["", ")", "1 (x) S 1"] {
             assert_eq!(parse_started(text), None);
         }

@@ -71,6 +71,11 @@ pub(crate) fn remote(_: &File) -> Option<&'static str> {
     None
 }
 
+/// A file that is removed when it is closed.
+pub(crate) fn file_in_memory() -> io::Result<File> {
+    tempfile::tempfile()
+}
+
 /// There is one.
 pub(crate) fn pid_space() -> Option<u32> {
     Some(0)
