@@ -195,7 +195,7 @@ tollgate_status tollgate_file_counts(const struct tollgate_file *file, struct to
 
 /**
  * Reports how it went, what tokens were taken for: whether it met an overload, as 429, 503 or a timeout. A program that steers
- * the quota by such reports can be any that uses the file.
+ * the quota by such reports can be any that uses the file. `TOLLGATE_READ_ONLY`: nothing can be reported.
  *
  * # Safety
  *

@@ -243,7 +243,7 @@ pub unsafe extern "C" fn tollgate_file_counts(
 }
 
 /// Reports how it went, what tokens were taken for: whether it met an overload, as 429, 503 or a timeout. A program that steers
-/// the quota by such reports can be any that uses the file.
+/// the quota by such reports can be any that uses the file. `TOLLGATE_READ_ONLY`: nothing can be reported.
 ///
 /// # Safety
 ///
@@ -253,13 +253,16 @@ pub unsafe extern "C" fn tollgate_file_report(file: *const tollgate_file, overlo
     let outcome = if overloaded { Outcome::Overload } else { Outcome::Ok };
     let report = |limiter: &SharedRateLimiter| {
         limiter.report(outcome);
-        Ok(())
+        if limiter.is_read_only() { Err(AcquireError::ReadOnly) } else { Ok(()) }
     };
     // SAFETY: the caller's promise.
     unsafe { call(file, report) }
 }
 
 unsafe fn limiter<'a>(file: *const tollgate_file) -> Result<&'a SharedRateLimiter, tollgate_status> {
+    if !file.is_aligned() {
+        return Err(TOLLGATE_BAD_POINTER);
+    }
     // SAFETY: it is null, or was opened and not closed.
     unsafe { file.as_ref() }.map(|file| &file.0).ok_or(TOLLGATE_BAD_POINTER)
 }

@@ -1,7 +1,6 @@
 //! The command line.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -69,8 +68,8 @@ pub(crate) enum Command {
     Watch {
         #[command(flatten)]
         limits: Limits,
-        /// How often to look: 250ms, 1, 10s.
-        #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = wait)]
+        /// How often to look: 250ms, 1, 10s; at least 10ms.
+        #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = wait, allow_negative_numbers = true)]
         every: Duration,
         /// Print JSON objects, on a terminal as well.
         #[arg(long)]
@@ -82,7 +81,7 @@ pub(crate) enum Command {
         limits: Limits,
         /// Serve the page over HTTP, under /metrics, until a signal; port 0 is any that is free.
         #[arg(long, value_name = "ADDRESS:PORT")]
-        serve: Option<SocketAddr>,
+        serve: Option<String>,
     },
     /// Set another rate and burst, for all processes from their next call on; or create the limit.
     ///
@@ -157,7 +156,7 @@ pub(crate) enum Command {
 }
 
 /// Where limits are, and whose they may be.
-#[derive(Debug, Group)]
+#[derive(Clone, Debug, Group)]
 pub(crate) struct Where {
     /// The folder of named limits [default: tollgate in XDG_RUNTIME_DIR, or else tollgate-UID in /dev/shm].
     #[arg(long, value_name = "FOLDER", env = "TOLLGATE_DIR", hide_env_values = true)]
@@ -185,7 +184,7 @@ pub(crate) struct Limit {
 }
 
 /// Some limits, or all that are in the folder of named limits.
-#[derive(Debug, Group)]
+#[derive(Clone, Debug, Group)]
 #[group(skip)]
 pub(crate) struct Limits {
     /// The file that holds a limit; may be repeated.
@@ -225,7 +224,7 @@ pub(crate) struct Take {
     pub(crate) name: Option<String>,
     /// A limit that exists, by name or by a path with a slash in it, and how many tokens to take of it; may be
     /// repeated: all are granted, or none.
-    #[arg(long, value_name = "LIMIT=TOKENS", conflicts_with_all = ["file", "name", "rate", "cost"])]
+    #[arg(long, value_name = "LIMIT=TOKENS", conflicts_with_all = ["file", "name", "rate", "burst", "cost"])]
     pub(crate) limit: Vec<LimitCost>,
     #[command(flatten)]
     pub(crate) quota: Quota,

@@ -1,6 +1,6 @@
 //! Exit codes, as in sysexits.h, timeout(1) and the shell.
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use tollgate::{AcquireError, FileError, TryAcquireError};
@@ -66,6 +66,16 @@ impl Failure {
         Self { code: CANT_CREATE, message: format!("{name}: {error}") }
     }
 
+    /// An address that can't be served at.
+    pub(crate) fn address(address: &str, error: &io::Error) -> Self {
+        let (code, remedy) = match error.kind() {
+            io::ErrorKind::InvalidInput => (USAGE, "write for example 127.0.0.1:9090"),
+            io::ErrorKind::PermissionDenied => (NO_PERMISSION, "choose a port above 1023"),
+            _ => (UNAVAILABLE, "choose an address of this machine, and a port that is free, or 0 for any"),
+        };
+        Self { code, message: format!("serving at {address}: {error}; {remedy}") }
+    }
+
     /// A command that can't be started.
     pub(crate) fn command(name: &str, error: &io::Error) -> Self {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
@@ -73,9 +83,23 @@ impl Failure {
     }
 
     pub(crate) fn report(self) -> ExitCode {
-        eprintln!("tollgate: {}", self.message);
+        eprintln!("tollgate: {}", plain(&self.message));
         self.code.into()
     }
+}
+
+/// Prints what was asked for; that nobody reads it all is no failure.
+pub(crate) fn print(text: &str) -> Result<ExitCode, Failure> {
+    let mut out = io::stdout();
+    match write!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::io("writing", &error)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// One line of text that does nothing to a terminal but to be seen: names may have anything in them.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 impl From<FileError> for Failure {

@@ -23,7 +23,7 @@ pub(crate) fn shares(take: &Take) -> Result<Vec<Share>, Failure> {
         return Ok(vec![Share { limiter, cost: take.cost }]);
     }
     let share = |limit: &crate::args::LimitCost| {
-        let path = path_or_name(&limit.limit, take.place.dir.as_deref())?;
+        let path = path_or_name(&limit.limit, &take.place)?;
         Ok(Share { limiter: existing(&path, &take.place, "create it with `tollgate set`")?, cost: limit.cost })
     };
     take.limit.iter().map(share).collect()
@@ -62,7 +62,7 @@ pub(crate) fn open_to_look(path: &Path, place: &Where) -> Result<SharedRateLimit
 pub(crate) fn path(file: Option<&Path>, name: Option<&str>, place: &Where) -> Result<PathBuf, Failure> {
     match (file, name) {
         (Some(file), _) => Ok(file.to_owned()),
-        (None, Some(name)) => named(name, place.dir.as_deref()),
+        (None, Some(name)) => named(name, place),
         (None, None) => Err(Failure::usage("a limit is missing; give --file or --name")),
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::args::Limits;
 use crate::exit::{Failure, NOT_IN_TIME, refused};
 use crate::limit::open_to_look;
-use crate::place::{folder, named};
+use crate::place::{checked, folder};
 use crate::seen::Seen;
 
 /// A look at one limit.
@@ -41,14 +41,20 @@ fn are_named(limits: &Limits) -> bool {
 }
 
 fn paths(limits: &Limits) -> Result<Vec<PathBuf>, Failure> {
-    let dir = limits.place.dir.as_deref();
-    if are_named(limits) {
-        let names = limits.name.iter().map(|name| named(name, dir));
-        return limits.file.iter().cloned().map(Ok).chain(names).collect();
-    }
-    let folder = folder(dir)?;
-    let failed = |error| Failure::input(&folder.to_string_lossy(), &error);
+    // Absolute, so that each limit has one, and is there once.
+    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     let mut paths = Vec::new();
+    if are_named(limits) {
+        for name in &limits.name {
+            paths.push(absolute(folder(&limits.place)?.join(checked(name)?)));
+        }
+        paths.extend(limits.file.iter().cloned().map(absolute));
+        paths.sort();
+        paths.dedup();
+        return Ok(paths);
+    }
+    let folder = absolute(folder(&limits.place)?);
+    let failed = |error| Failure::input(&folder.to_string_lossy(), &error);
     for entry in std::fs::read_dir(&folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         // No name starts with a dot; a file in the making may.

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         Command::Pipe { limit, quota, bytes } => pipe::pipe(&limit, &quota, bytes),
         Command::Show { limit, json } => show::show(&limit, json),
         Command::Watch { limits, every, json } => watch::watch(&limits, every, json),
-        Command::Metrics { limits, serve } => metrics::metrics(&limits, serve),
+        Command::Metrics { limits, serve } => metrics::metrics(&limits, serve.as_deref()),
         Command::Set { limit, rate, burst } => steer::set(&limit, rate, burst),
         Command::Pause { limit, time } => steer::pause(&limit, time),
         Command::Resume { limit } => steer::resume(&limit),

@@ -1,158 +1,19 @@
 //! `tollgate metrics`: what was counted, for Prometheus.
 
-use std::fmt;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::path::Path;
-use std::process::ExitCode;
-use std::time::Duration;
+mod page;
+mod serve;
 
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::prometheus_text::{CONTENT_TYPE, encode};
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::metrics::{MetricType, TypedMetric};
-use prometheus_client::registry::{Registry, Unit};
-use tiny_http::{Header, Method, Request, Response, Server};
-use tollgate::Count;
+use std::process::ExitCode;
 
 use crate::args::Limits;
-use crate::exit::Failure;
-use crate::look::{Look, look, look_at_all};
-use crate::seen::Seen;
+use crate::exit::{Failure, print};
+use crate::look::look_at_all;
 
 /// Prints the page, or serves it.
-pub(crate) fn metrics(limits: &Limits, address: Option<SocketAddr>) -> Result<ExitCode, Failure> {
+pub(crate) fn metrics(limits: &Limits, address: Option<&str>) -> Result<ExitCode, Failure> {
     let looks = look_at_all(limits)?;
-    if let Some(address) = address {
-        return serve(limits, address);
-    }
-    let mut out = std::io::stdout();
-    write!(out, "{}", page(looks)).and_then(|()| out.flush()).map_err(|error| Failure::io("writing", &error))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Answers requests, until a signal ends the process.
-fn serve(limits: &Limits, address: SocketAddr) -> Result<ExitCode, Failure> {
-    let server = Server::http(address).map_err(|error| Failure::usage(format!("serving at {address}: {error}")))?;
-    eprintln!("tollgate: serving http://{}/metrics", server.server_addr());
-    for request in server.incoming_requests() {
-        // Who asked has gone, if this fails.
-        let _ = answer(limits, request);
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn answer(limits: &Limits, request: Request) -> std::io::Result<()> {
-    let respond = |code: u16, text: String| Response::from_string(text).with_status_code(code);
-    let path = request.url().split('?').next().unwrap_or_default();
-    let response = match (request.method(), path) {
-        (Method::Get | Method::Head, "/metrics") => match look(limits) {
-            Ok(looks) => {
-                let kind = Header::from_bytes("Content-Type", CONTENT_TYPE);
-                kind.into_iter().fold(respond(200, page(looks)), Response::with_header)
-            }
-            Err(failure) => respond(500, failure.message + "\n"),
-        },
-        (_, "/metrics") => respond(405, "only GET\n".to_owned()),
-        _ => respond(404, "the page is /metrics\n".to_owned()),
-    };
-    request.respond(response)
-}
-
-/// The page in Prometheus' text format, version 0.0.4.
-fn page(looks: Vec<Look>) -> String {
-    let mut registry = Registry::with_prefix("tollgate");
-    registry.register_collector(Box::new(Page(looks)));
-    let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = encode(&mut text, &registry);
-    text
-}
-
-#[derive(Debug)]
-struct Page(Vec<Look>);
-
-/// The name, the description, and which of the counts.
-const COUNTERS: [(&str, &str, Count); 7] = [
-    ("granted_calls", "Calls that were granted", Count::GrantedCalls),
-    ("granted_tokens", "Tokens that were granted", Count::GrantedTokens),
-    ("refused_calls", "Calls that were refused", Count::RefusedCalls),
-    ("contended_calls", "Calls that had to try again, since another was faster", Count::ContendedCalls),
-    ("refunded_tokens", "Tokens that were given back", Count::RefundedTokens),
-    ("reported_ok", "Reports that it went well, what was limited", Count::Ok),
-    ("reported_overload", "Reports that it met an overload, what was limited", Count::Overload),
-];
-
-/// The name, the description, the unit that is put behind the name, and which of the figures.
-type Figure = fn(&Seen) -> f64;
-const GAUGES: [(&str, &str, Option<Unit>, Figure); 5] = [
-    ("available_tokens", "Tokens that are there", None, |seen| seen.available.into()),
-    ("burst_tokens", "The most tokens that can be taken at once", None, |seen| seen.quota.capacity().into()),
-    ("rate_tokens_per_second", "Tokens that accrue in a second", None, |seen| {
-        f64::from(seen.quota.tokens()) / seen.quota.period().as_secs_f64()
-    }),
-    ("paused", "How long a pause still lasts", Some(Unit::Seconds), |seen| seen.paused.as_secs_f64()),
-    #[allow(clippy::cast_precision_loss, reason = "a hundred at most")]
-    ("processes", "Processes that have it open and count", None, |seen| seen.processes.len() as f64),
-];
-
-impl Collector for Page {
-    fn encode(&self, mut page: DescriptorEncoder<'_>) -> fmt::Result {
-        let seen = || self.0.iter().filter_map(|look| look.seen.as_ref().ok());
-        for (name, help, count) in COUNTERS {
-            let values = seen().map(|seen| (&*seen.path, ConstCounter::new(seen.counts.get(count))));
-            family(&mut page, name, help, None, values)?;
-        }
-        for (name, help, unit, figure) in GAUGES {
-            family(
-                &mut page,
-                name,
-                help,
-                unit.as_ref(),
-                seen().map(|seen| (&*seen.path, ConstGauge::new(figure(seen)))),
-            )?;
-        }
-        let waits = seen().map(|seen| (&*seen.path, Waited(seen)));
-        family(&mut page, "wait", "How long granted calls waited", Some(&Unit::Seconds), waits)?;
-        let up = self.0.iter().map(|look| (&*look.path, ConstGauge::new(i64::from(look.seen.is_ok()))));
-        family(&mut page, "up", "Whether the limit can be read", None, up)
-    }
-}
-
-/// Writes a metric of several limits.
-fn family<'a, M: EncodeMetric + TypedMetric>(
-    page: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    unit: Option<&Unit>,
-    values: impl Iterator<Item = (&'a Path, M)>,
-) -> fmt::Result {
-    let mut family = page.encode_descriptor(name, help, unit, M::TYPE)?;
-    for (path, metric) in values {
-        metric.encode(family.encode_family(&[("limit", path.to_string_lossy().as_ref())])?)?;
-    }
-    Ok(())
-}
-
-/// The histogram of the waits.
-struct Waited<'a>(&'a Seen);
-
-impl TypedMetric for Waited<'_> {
-    const TYPE: MetricType = MetricType::Histogram;
-}
-
-impl EncodeMetric for Waited<'_> {
-    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        let seconds = |micros: u64| Duration::from_micros(micros).as_secs_f64();
-        let classes = self.0.waits.classes();
-        let buckets: Vec<_> = classes.map(|(calls, below)| (below.map_or(f64::INFINITY, seconds), calls)).collect();
-        let calls = buckets.iter().map(|(_, calls)| calls).sum();
-        encoder.encode_histogram::<NoLabelSet>(seconds(self.0.counts.get(Count::WaitedMicros)), calls, &buckets, None)
-    }
-
-    fn metric_type(&self) -> MetricType {
-        Self::TYPE
+    match address {
+        Some(address) => serve::serve(limits, address),
+        None => print(&page::page(looks)),
     }
 }

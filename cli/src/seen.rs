@@ -1,10 +1,14 @@
 //! What there is to see of a limit at one time.
 
+use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate::{AcquireError, Count, Counts, Process, Quota, SharedRateLimiter, Waits};
+use tollgate::{AcquireError, Count, Counts, Process, Quota, SharedRateLimiter, TryAcquireError, Waits};
+
+use crate::exit::plain;
 
 /// What is there at one time, by one reading of the clock, so that the figures agree.
 #[derive(Debug)]
@@ -26,6 +30,17 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn now(limiter: &SharedRateLimiter) -> Result<Self, AcquireError> {
+        let mut attempts = 10;
+        loop {
+            match Self::attempt(limiter) {
+                // Meanwhile somebody has set a smaller burst.
+                Err(AcquireError::Refused(TryAcquireError::ExceedsCapacity { .. })) if attempts > 0 => attempts -= 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn attempt(limiter: &SharedRateLimiter) -> Result<Self, AcquireError> {
         let (quota, at) = (limiter.quota(), limiter.now_micros());
         let available = limiter.available_at(at)?;
         let wait = |n| limiter.retry_after_at(at, n);
@@ -50,7 +65,7 @@ impl Seen {
     pub(crate) fn object(&self) -> Value {
         let waits = self.waits.classes().map(|(calls, below)| json!({ "below_us": below, "calls": calls }));
         let mut object = json!({
-            "file": self.path.to_string_lossy(),
+            "file": text_of(&self.path),
             "tokens": self.quota.tokens(),
             "period_us": micros(self.quota.period()),
             "burst": self.quota.capacity(),
@@ -95,13 +110,20 @@ fn add_counts(object: &mut Value, counts: &Counts) {
 /// The name of the program that a process runs; `None` if it can't be told.
 pub(crate) fn command(process: &Process) -> Option<String> {
     let name = std::fs::read_to_string(format!("/proc/{}/comm", process.id?)).ok()?;
-    // Whatever a program calls itself, it is one line of text.
-    Some(name.trim_end().chars().map(|c| if c.is_control() { '?' } else { c }).collect())
+    Some(plain(name.trim_end()))
+}
+
+/// A path as text that no other path has: what is not UTF-8 is escaped.
+pub(crate) fn text_of(path: &Path) -> Cow<'_, str> {
+    match path.to_str() {
+        Some(text) => text.into(),
+        None => path.as_os_str().as_bytes().escape_ascii().to_string().into(),
+    }
 }
 
 /// The last part of a path: how a limit is called among others of its folder.
 pub(crate) fn name(path: &Path) -> String {
-    path.file_name().map_or_else(|| path.to_string_lossy(), std::ffi::OsStr::to_string_lossy).into_owned()
+    plain(&text_of(path.file_name().map_or(path, Path::new)))
 }
 
 /// Microseconds; a period that is no whole number of them keeps its fraction.

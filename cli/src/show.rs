@@ -1,16 +1,15 @@
 //! `tollgate show`.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use tollgate::{Count, Process};
 
 use crate::args::Limit;
-use crate::exit::{Failure, NOT_IN_TIME, refused};
+use crate::exit::{Failure, NOT_IN_TIME, plain, print, refused};
 use crate::limit::{open_to_look, path};
-use crate::seen::{Seen, command};
+use crate::seen::{Seen, command, text_of};
 
 /// Prints the quota, the level, the times to the next token and to a full bucket, and who has taken how much.
 pub(crate) fn show(limit: &Limit, as_json: bool) -> Result<ExitCode, Failure> {
@@ -18,9 +17,7 @@ pub(crate) fn show(limit: &Limit, as_json: bool) -> Result<ExitCode, Failure> {
     let limiter = open_to_look(&path, &limit.place)?;
     let seen = Seen::now(&limiter).map_err(|error| refused(&path, &error, NOT_IN_TIME))?;
     let text = if as_json { format!("{}\n", seen.object()) } else { describe(&seen) + &processes(&seen) };
-    let mut out = std::io::stdout();
-    write!(out, "{text}").and_then(|()| out.flush()).map_err(|error| Failure::io("writing", &error))?;
-    Ok(ExitCode::SUCCESS)
+    print(&text)
 }
 
 /// All but the processes, for people.
@@ -29,7 +26,7 @@ pub(crate) fn describe(seen: &Seen) -> String {
     // Writing to a string does not fail.
     let mut text = format!(
         "file        {}\nrate        {} per {:?}\nburst       {}\navailable   {}\nnext token  {}\nfull        {}\n",
-        seen.path.display(),
+        plain(&text_of(&seen.path)),
         seen.quota.tokens(),
         seen.quota.period(),
         seen.quota.capacity(),
@@ -86,7 +83,7 @@ fn waits(seen: &Seen) -> Option<String> {
 
 /// How long calls waited on average that wait at all.
 pub(crate) fn mean_wait(seen: &Seen) -> Option<Duration> {
-    let calls: u64 = seen.waits.classes().map(|(calls, _)| calls).sum();
+    let calls = seen.waits.classes().fold(0_u64, |sum, (calls, _)| sum.saturating_add(calls));
     let micros = seen.counts.get(Count::WaitedMicros).checked_div(calls)?;
     Some(rounded(Duration::from_micros(micros)))
 }

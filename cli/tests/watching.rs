@@ -105,8 +105,17 @@ fn several_limits_count_as_one_call_each() {
         ["granted_calls", "granted_tokens", "refused_calls", "refunded_tokens"]
             .map(|count| shown[count].as_u64().unwrap())
     };
+    // One file, by two names, is one limit: one call, one wait.
+    let twice = format!("take --limit requests=1 --limit {}=2", folder.join("requests").display());
+    assert_eq!(code(&in_folder(folder, &twice)), 0);
+    let shown = in_folder(folder, "show --json --name requests");
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!((&shown["granted_calls"], &shown["granted_tokens"]), (&2.into(), &4.into()));
+    let waits = shown["waits"].as_array().unwrap();
+    assert_eq!(waits.iter().map(|class| class["calls"].as_u64().unwrap()).sum::<u64>(), 2);
+    assert_eq!(code(&in_folder(folder, "refund --name requests -n 3")), 0);
     // What was taken for a moment, and given back, since the other one refused, is no call.
-    assert_eq!(counts("requests"), [1, 1, 0, 0]);
+    assert_eq!(counts("requests"), [2, 4, 0, 3]);
     assert_eq!(counts("tokens"), [1, 80, 1, 0]);
 }
 
@@ -156,7 +165,73 @@ fn a_page_for_prometheus() {
     assert_eq!(value(&page, "tollgate_up", &two), Some(1.0));
     assert_eq!(code(&in_folder(folder, "metrics --name other")), 65);
     assert_eq!(code(&in_folder(folder, "metrics --name none")), 66);
-    assert_eq!(code(&in_folder(folder, "metrics --serve 9090")), 64);
+    for (address, expected, remedy) in
+        [("9090", 64, "for example 127.0.0.1:9090"), ("192.0.2.1:9090", 69, "an address of this machine")]
+    {
+        let output = in_folder(folder, &format!("metrics --serve {address}"));
+        assert_eq!(code(&output), expected, "{}", stderr(&output));
+        assert!(stderr(&output).contains(remedy), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn each_limit_is_on_the_page_once_by_its_whole_path() {
+    let place = Place::new();
+    let folder = place.folder();
+    assert_eq!(code(&in_folder(folder, "take --name limit --rate 10/d --burst 10 -n 4")), 0);
+    let mut command = Command::new(TOLLGATE);
+    command.current_dir(folder).env("TOLLGATE_DIR", ".");
+    let output = command.args(["metrics", "--file", "limit", "--file", "./limit", "--name", "limit"]).output().unwrap();
+    let page = stdout(&output);
+    assert_eq!(page.matches("\ntollgate_up{").count(), 1, "{page}");
+    let path = folder.join("limit");
+    for metric in ["tollgate_up", "tollgate_burst_tokens"] {
+        assert!(value(&page, metric, &path).is_some(), "{page}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_not_made() {
+    let place = Place::new();
+    let folder = place.folder().join("typo");
+    for verb in ["metrics", "watch", "metrics --name limit", "watch --name limit"] {
+        let output = in_folder(&folder, verb);
+        assert_eq!(code(&output), 66, "{verb}: {}", stderr(&output));
+        assert!(stderr(&output).contains("makes it with its first limit"), "{}", stderr(&output));
+        assert!(!folder.exists());
+    }
+}
+
+/// Counts that nobody has counted: they are in no checksum.
+#[test]
+fn any_counts_can_be_shown() {
+    let place = Place::new();
+    place.empty();
+    let mut bytes = std::fs::read(place.file()).unwrap();
+    for byte in bytes.iter_mut().skip(4096) {
+        *byte = 0xff;
+    }
+    std::fs::write(place.file(), bytes).unwrap();
+    for (verb, arguments) in [("show", ""), ("show", "--json"), ("metrics", ""), ("take", "--no-wait")] {
+        let output = place.tollgate(verb, arguments);
+        let expected = if verb == "take" { 75 } else { 0 };
+        assert_eq!(code(&output), expected, "{verb} {arguments}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn names_do_nothing_to_a_terminal() {
+    let place = Place::new();
+    let file = place.folder().join("a\x1b]0;t\x07\nb");
+    let run = |verb: &str, rest: &[&str]| {
+        Command::new(TOLLGATE).arg(verb).arg("--file").arg(&file).args(rest).output().unwrap()
+    };
+    assert!(stderr(&run("show", &[])).ends_with("b: there is no such file\n"));
+    assert_eq!(code(&run("take", &["--rate", "1/d"])), 0);
+    for output in [run("show", &[]), run("take", &["--no-wait"])] {
+        let text = stdout(&output) + &stderr(&output);
+        assert!(text.contains("a\u{fffd}]0;t\u{fffd}\u{fffd}b"), "{text:?}");
+    }
 }
 
 /// A process that is killed when the test ends, however it does.
@@ -188,13 +263,23 @@ fn the_page_over_http() {
     };
     let page = ask("GET /metrics");
     assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
-    assert!(page.contains("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{page}");
+    assert!(page.contains("content-type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{page}");
     let file = place.file();
     assert_eq!(value(&page, "tollgate_granted_tokens_total", Path::new(&file)), Some(4.0));
     assert_eq!(code(&place.tollgate("take", "-n 5")), 0);
     assert_eq!(value(&ask("GET /metrics?"), "tollgate_granted_tokens_total", Path::new(&file)), Some(9.0));
     assert!(ask("GET /").starts_with("HTTP/1.1 404 "));
     assert!(ask("POST /metrics").starts_with("HTTP/1.1 405 "));
+    // Who does not say what he wants, or promises more than he sends, keeps nobody waiting.
+    let slow: Vec<_> = ["", "GET /met", "GET /metrics HTTP/1.1\r\nContent-Length: 99999999999999\r\n\r\n"]
+        .map(|start| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(start.as_bytes()).unwrap();
+            stream
+        })
+        .into();
+    assert!(ask("GET /metrics").starts_with("HTTP/1.1 200 OK\r\n"));
+    drop(slow);
     // The file goes, the server stays.
     std::fs::remove_file(&file).unwrap();
     assert_eq!(value(&ask("GET /metrics"), "tollgate_up", Path::new(&file)), Some(0.0));
@@ -239,6 +324,14 @@ fn watching_draws_until_a_key_is_pressed() {
     };
     let one = screen("--name limit");
     assert!(one.contains("86400s") && one.contains("granted") && one.contains("\u{2588}"), "{one}");
+    // A signal leaves the terminal as it was.
+    let limit = place.file();
+    let script = format!(
+        "before=$(stty -g); {TOLLGATE} watch --file {limit} & sleep 0.5; kill -TERM $!; wait $!; echo ended $?; \
+         test $before = $(stty -g) && echo as before"
+    );
+    let output = Command::new("script").args(["-qec", &script, "/dev/null"]).env("TERM", "xterm").output().unwrap();
+    assert!(stdout(&output).contains("ended 143\r\nas before"), "{}", stdout(&output));
     let all = screen("");
     assert!(all.contains("1/86400s") && all.contains("granted/s"), "{all}");
 }

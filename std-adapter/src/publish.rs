@@ -1,4 +1,5 @@
-//! What is published to the recorder of the `metrics` crate, with the feature of that name: under the names of `tollgate metrics`.
+//! What is published to the recorder of the `metrics` crate, with the feature of that name: under the names of
+//! `tollgate metrics`, but for the waits.
 
 use metrics::{counter, gauge};
 use tollgate_core::Count;

@@ -76,6 +76,7 @@ static void calls(void) {
     CHECK(tollgate_file_counts(NULL, &counts) == TOLLGATE_BAD_POINTER && counts.granted_calls == 0);
     CHECK(tollgate_file_counts(file, NULL) == TOLLGATE_BAD_POINTER);
     CHECK(tollgate_file_report(NULL, true) == TOLLGATE_BAD_POINTER);
+    CHECK(tollgate_file_report((const tollgate_file *)((const char *)file + 1), true) == TOLLGATE_BAD_POINTER);
 
     CHECK(tollgate_file_try_acquire(NULL, 1, &wait) == TOLLGATE_BAD_POINTER && wait == TOLLGATE_NEVER);
     CHECK(tollgate_file_acquire(NULL, 1) == TOLLGATE_BAD_POINTER);

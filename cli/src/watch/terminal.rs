@@ -1,0 +1,103 @@
+//! The terminal while `tollgate watch` has it, and how it comes to an end: whatever happens, the terminal is as before.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
+use ratatui::{DefaultTerminal, Frame};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::exit::Failure;
+
+/// How long a signal, or the end of the terminal, may go unnoticed.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// The time is over: look again.
+    Look,
+    /// The terminal has another size.
+    Draw,
+    /// A key, a signal or a hangup: end with this code.
+    End(u8),
+}
+
+/// A terminal in raw mode, until it is dropped.
+pub(crate) struct Terminal {
+    terminal: DefaultTerminal,
+    signals: Signals,
+    /// When the next look is due.
+    due: Option<Instant>,
+}
+
+impl Terminal {
+    pub(crate) fn new() -> Result<Self, Failure> {
+        // Before the terminal is changed: from here on, they come to `wait`.
+        let signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM]);
+        let signals = signals.map_err(|error| Failure::io("handling signals", &error))?;
+        Ok(Self { terminal: ratatui::try_init().map_err(|error| failed(&error))?, signals, due: None })
+    }
+
+    pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> Result<(), Failure> {
+        self.terminal.draw(draw).map(|_| ()).map_err(|error| failed(&error))
+    }
+
+    /// Waits for the time of the next look, or for an event that ends it or asks for another picture.
+    pub(crate) fn wait(&mut self, every: Duration) -> Result<Wish, Failure> {
+        self.wish(every).map_err(|error| failed(&error))
+    }
+
+    fn wish(&mut self, every: Duration) -> io::Result<Wish> {
+        #[allow(clippy::disallowed_methods, reason = "a pause between two pictures")]
+        let now = Instant::now;
+        // A time too far away to be told never comes.
+        let due = self.due.or_else(|| now().checked_add(every));
+        self.due = due;
+        loop {
+            if let Some(signal) = self.signals.pending().next() {
+                return Ok(Wish::End(128 + u8::try_from(signal).unwrap_or(0)));
+            }
+            if is_hung_up()? {
+                return Ok(Wish::End(128 + 1));
+            }
+            let left = due.map_or(SLICE, |due| due.saturating_duration_since(now()));
+            if left.is_zero() {
+                self.due = None;
+                return Ok(Wish::Look);
+            }
+            if event::poll(left.min(SLICE))? {
+                match event::read()? {
+                    Event::Key(key) if ends(key.code, key.modifiers) => return Ok(Wish::End(0)),
+                    Event::Resize(..) => return Ok(Wish::Draw),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn failed(error: &io::Error) -> Failure {
+    Failure::io("using the terminal", error)
+}
+
+fn ends(key: KeyCode, modifiers: KeyModifiers) -> bool {
+    let control = modifiers.contains(KeyModifiers::CONTROL) && key == KeyCode::Char('c');
+    control || matches!(key, KeyCode::Char('q') | KeyCode::Esc)
+}
+
+/// Whether there is no terminal any more: a signal says so as well, unless it is ignored.
+fn is_hung_up() -> io::Result<bool> {
+    let output = io::stdout();
+    let mut polled = [PollFd::new(&output, PollFlags::empty())];
+    poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+    Ok(polled.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR)))
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
