@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use ratatui::{DefaultTerminal, Frame};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -21,7 +22,7 @@ pub(crate) enum Wish {
     Look,
     /// The terminal has another size.
     Draw,
-    /// A key, a signal or a hangup: end with this code.
+    /// A key or a signal: end with this code.
     End(u8),
 }
 
@@ -58,22 +59,23 @@ impl Terminal {
         self.due = due;
         loop {
             if let Some(signal) = self.signals.pending().next() {
+                exit_if_hung_up(Duration::ZERO)?;
                 return Ok(Wish::End(128 + u8::try_from(signal).unwrap_or(0)));
-            }
-            if is_hung_up()? {
-                return Ok(Wish::End(128 + 1));
             }
             let left = due.map_or(SLICE, |due| due.saturating_duration_since(now()));
             if left.is_zero() {
                 self.due = None;
                 return Ok(Wish::Look);
             }
-            if event::poll(left.min(SLICE))? {
-                match event::read()? {
-                    Event::Key(key) if ends(key.code, key.modifiers) => return Ok(Wish::End(0)),
-                    Event::Resize(..) => return Ok(Wish::Draw),
-                    _ => {}
-                }
+            // First what has been read before; and nothing is read of a terminal that is not there any more, which never ends.
+            if !event::poll(Duration::ZERO)? {
+                exit_if_hung_up(left.min(SLICE))?;
+                continue;
+            }
+            match event::read()? {
+                Event::Key(key) if ends(key.code, key.modifiers) => return Ok(Wish::End(0)),
+                Event::Resize(..) => return Ok(Wish::Draw),
+                _ => {}
             }
         }
     }
@@ -88,12 +90,21 @@ fn ends(key: KeyCode, modifiers: KeyModifiers) -> bool {
     control || matches!(key, KeyCode::Char('q') | KeyCode::Esc)
 }
 
-/// Whether there is no terminal any more: a signal says so as well, unless it is ignored.
-fn is_hung_up() -> io::Result<bool> {
+/// Waits until there is something to read; and ends the process if there is no terminal any more: there is nothing to restore, and
+/// nowhere to say anything. SIGHUP says so as well, unless it is ignored.
+fn exit_if_hung_up(time: Duration) -> io::Result<()> {
     let output = io::stdout();
-    let mut polled = [PollFd::new(&output, PollFlags::empty())];
-    poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
-    Ok(polled.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR)))
+    let mut polled = [PollFd::new(&output, PollFlags::IN)];
+    let time = Timespec::try_from(time).map_err(io::Error::other)?;
+    match poll(&mut polled, Some(&time)) {
+        // A signal, perhaps that of another size.
+        Err(Errno::INTR) => return Ok(()),
+        outcome => outcome?,
+    };
+    if polled.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR)) {
+        std::process::exit(128 + SIGHUP);
+    }
+    Ok(())
 }
 
 impl Drop for Terminal {
