@@ -45,6 +45,7 @@ impl Drop for Numbered {
 }
 
 /// In a child that was forked, this thread is the only one.
+#[cfg_attr(not(unix), allow(dead_code, reason = "nothing forks"))]
 pub(crate) fn in_the_child() {
     NUMBERS.store(1 | 1 << NUMBER.get(), Relaxed);
 }
