@@ -12,7 +12,7 @@ pub use aimd::Aimd;
 #[cfg(feature = "schedule")]
 pub use schedule::{Schedule, ScheduleError};
 
-/// What all processes have counted since the policy was asked before.
+/// What all processes have counted since the sidecar looked before.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Stats {

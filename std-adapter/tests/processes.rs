@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Command;
 use std::time::Duration;
 
-use children::{release, start, wait_for_the_others};
+use children::{release, start, through, wait_for_the_others};
 use tollgate::{
     AcquireError, Clock, Count, FastClock, FileError, MachineClock, Options, Quota, SharedRateLimiter, TryAcquireError,
     quota,
@@ -60,6 +60,11 @@ fn child() {
                 let threads: Vec<_> = (0..4).map(|_| scope.spawn(calls)).collect();
                 threads.into_iter().map(|thread| thread.join().unwrap()).sum()
             })
+        }
+        "seats" => {
+            let limiter = SharedRateLimiter::open(path).unwrap();
+            limiter.try_acquire(1).unwrap();
+            limiter.attached().len()
         }
         "waits" => {
             let limiter = SharedRateLimiter::open(path).unwrap();
@@ -155,6 +160,27 @@ fn what_the_killed_have_counted_stays() {
     assert!(counted.abs_diff(said) <= kills, "{counted} counted, {said} said, {kills} kills");
     let seats: u32 = limiter.attached().iter().map(|process| process.seats).sum();
     assert_eq!(seats, 1, "the seats of the dead are free");
+}
+
+/// In a namespace of process ids, a process has another id than in a /proc from outside: it would be taken for another one there. It has
+/// no seat, and what it is granted counts all the same.
+#[test]
+fn who_can_not_be_told_has_no_seat() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limit");
+    let limiter = SharedRateLimiter::create(&path, SLOW).unwrap();
+    let seats = |child: &mut Command| release(vec![child.spawn().unwrap()], "seats");
+    assert_eq!(seats(&mut children::command("seats", &path)), [2], "this process and that one");
+    let namespaces: [(&[_], _); 2] = [(&["--pid", "--fork"], 1), (&["--pid", "--fork", "--mount-proc"], 2)];
+    for (arguments, expected) in namespaces {
+        if !children::works("unshare", arguments) {
+            children::skipped("no namespace of process ids can be made");
+            return;
+        }
+        let before = limiter.counts().get(Count::GrantedCalls);
+        assert_eq!(seats(&mut through("unshare", arguments, "seats", &path)), [expected], "{arguments:?}");
+        assert_eq!(limiter.counts().get(Count::GrantedCalls), before + 1);
+    }
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl SharedRateLimiter {
     /// Returns what all who use the limiter have counted together since it was made, those included who have ended. Those that
     /// don't count ([`Options::counters`](crate::Options::counters)) are not in it.
     ///
-    /// Exact: a call counts when it returns. One that is killed after it has taken, and before it has counted, is lost.
+    /// Exact: a call counts when it returns. A thread that is killed after it has taken, and before it has counted, leaves one call out.
     ///
     /// # Examples
     ///
