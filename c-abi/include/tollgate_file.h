@@ -38,7 +38,7 @@ typedef struct tollgate_counts {
    */
   uint64_t refused_calls;
   /**
-   * Calls that had to try again, since another was faster.
+   * Attempts that had to be made again, since another was faster.
    */
   uint64_t contended_calls;
   /**

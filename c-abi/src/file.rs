@@ -203,7 +203,7 @@ pub struct tollgate_counts {
     pub granted_tokens: u64,
     /// Calls that were refused.
     pub refused_calls: u64,
-    /// Calls that had to try again, since another was faster.
+    /// Attempts that had to be made again, since another was faster.
     pub contended_calls: u64,
     /// Tokens that were given back.
     pub refunded_tokens: u64,

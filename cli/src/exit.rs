@@ -83,9 +83,15 @@ impl Failure {
     }
 
     pub(crate) fn report(self) -> ExitCode {
-        eprintln!("tollgate: {}", plain(&self.message));
+        say(&plain(&self.message));
         self.code.into()
     }
+}
+
+/// Says something to whoever reads the standard error.
+pub(crate) fn say(text: &str) {
+    // Nothing is left to tell where even this can't be said.
+    let _ = writeln!(io::stderr(), "tollgate: {text}");
 }
 
 /// Prints what was asked for; that nobody reads it all is no failure.

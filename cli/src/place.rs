@@ -71,7 +71,7 @@ pub(crate) fn folder(place: &Where) -> Result<PathBuf, Failure> {
 }
 
 fn failed(folder: &Path, error: &io::Error) -> Failure {
-    Failure::io(&format!("using the folder {}", folder.display()), error)
+    Failure::input(&folder.to_string_lossy(), error)
 }
 
 fn path(place: &Where) -> PathBuf {

@@ -113,7 +113,7 @@ pub(crate) fn command(process: &Process) -> Option<String> {
     Some(plain(name.trim_end()))
 }
 
-/// A path as text that no other path has: what is not UTF-8 is escaped.
+/// A path as text; if it is not UTF-8, with escapes.
 pub(crate) fn text_of(path: &Path) -> Cow<'_, str> {
     match path.to_str() {
         Some(text) => text.into(),

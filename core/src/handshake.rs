@@ -89,7 +89,7 @@ pub enum Count {
     GrantedTokens,
     /// Calls that were refused: too few tokens, or a pause.
     RefusedCalls,
-    /// Calls that had to try again, since another was faster, or the limit had long been idle.
+    /// Attempts that another call was faster than, or that came after a long idle time; each is made again.
     ContendedCalls,
     /// What was limited went well, as its caller reported.
     Ok,

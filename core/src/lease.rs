@@ -116,7 +116,7 @@ impl<W: Word> Lease<W> {
 /// Whether it is over; or ends so late that nobody can have taken it, in memory that something else was written to.
 const fn has_ended(word: u64, now: u64) -> bool {
     let (end, now) = (word >> HOLDER_BITS, now >> UNIT_BITS);
-    end <= now || end.saturating_sub(now) > LONGEST
+    end <= now || end.saturating_sub(now) > LONGEST.saturating_add(1)
 }
 
 impl<W: fmt::Debug> fmt::Debug for Lease<W> {

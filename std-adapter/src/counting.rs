@@ -149,6 +149,8 @@ pub(crate) fn this_process() -> Option<Identity> {
     if generation.load(Acquire) == u64::from(forks::generation()) {
         return Identity::from_bits(word.load(Relaxed));
     }
+    // Else a child that is forked would go by what is known of its parent.
+    forks::count().ok()?;
     let who = identity(std::process::id(), system::pid_space()?)?;
     word.store(who.to_bits(), Relaxed);
     generation.store(forks::generation().into(), Release);
@@ -159,7 +161,8 @@ pub(crate) fn this_process() -> Option<Identity> {
 /// hours, and above them 5 bits of which start of the machine that counts from.
 fn identity(process: u32, space: u32) -> Option<Identity> {
     let started = system::started(process)? & ((1 << TIME_BITS) - 1);
-    let boot = u64::from(crc32fast::hash(system::boot_id().ok()?.as_bytes()));
+    // Windows tells it by clocks, and not for sure.
+    let boot = if cfg!(windows) { 0 } else { u64::from(crc32fast::hash(system::boot_id().ok()?.as_bytes())) };
     Some(Identity::new(process, boot << TIME_BITS | started, space))
 }
 

@@ -48,6 +48,8 @@ impl Mapping {
         let mut file = system::file_in_memory()?;
         file.write_all(page)?;
         file.set_len(LENGTH as u64)?;
+        // Else memory that is short could be a signal later.
+        system::allocate(&file, LENGTH as u64)?;
         Self::new(&file, true, false)
     }
 

@@ -149,7 +149,10 @@ fn note<T>(limits: &[(&SharedRateLimiter, u32)], outcome: &Result<T, NotAll>) {
         }
         Err(refusal) => {
             let refused = shares(limits).flatten().find(|share| share.index == refusal.index);
-            if let Some(Share { limiter, cost, .. }) = refused {
+            let refused = refused.map(|share| (share.limiter, share.cost));
+            // More than any bucket holds has no share.
+            let all = || limits.get(refusal.index).map(|(limiter, _)| (*limiter, u32::MAX));
+            if let Some((limiter, cost)) = refused.or_else(all) {
                 let outcome: Result<(), _> = Err(refusal.error);
                 note_outcome(&outcome, |granted| limiter.note_call(limiter.now_micros(), cost, granted));
             }

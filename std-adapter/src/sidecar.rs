@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
@@ -182,11 +182,14 @@ impl Sidecar {
     /// line without starting a program.
     #[must_use]
     pub fn global() -> Option<Self> {
+        forks::count().ok()?;
         let generation = usize::try_from(forks::generation()).ok()?;
         GLOBAL.get(generation.checked_sub(1)?).map(|shared| Self::of_this_process(Handle::Global(shared)))
     }
 
     fn of_this_process(shared: Handle) -> Self {
+        // Where that fails, so does `register`.
+        let _ = forks::count();
         Self { shared, generation: forks::generation() }
     }
 
@@ -195,7 +198,8 @@ impl Sidecar {
         (self.generation == forks::generation()).then_some(&self.shared)
     }
 
-    /// Sets how long the thread sleeps between two looks, at least a millisecond.
+    /// Sets how long the thread sleeps between two looks, at least a millisecond. With more than twenty minutes, processes may take turns in
+    /// steering a file, since a lease is of an hour at most.
     pub fn set_period(&self, period: Duration) {
         if let Some(shared) = self.shared() {
             shared.lock().period = at_least(period);
@@ -253,7 +257,10 @@ fn watch(shared: &Shared, run: u64) {
         looked = MachineClock.now_micros();
         for instance in instances {
             // What panics in there, such as a policy, does no harm to the other limiters.
-            let _ = catch_unwind(AssertUnwindSafe(move || instance.look(period)));
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(move || instance.look(period))) {
+                // Nor does it when it is dropped.
+                std::mem::forget(panic);
+            }
         }
     }
 }
@@ -301,16 +308,14 @@ impl Instance {
         let policy = self.limiter.policy();
         let lease = u64::try_from(period.saturating_mul(3).as_micros()).unwrap_or(u64::MAX);
         if policy.steers() && header.lease().hold(now, now.saturating_add(lease), self.holder) {
+            let mut steering = Steering { instance: self, header, goes_on: false };
             let decision = policy.decide(&stats, self.limiter.quota());
-            if let Some(Err(error)) = decision.map(|decision| self.limiter.apply(decision)) {
+            match decision.map_or(Ok(()), |decision| self.limiter.apply(decision)) {
+                // A policy may have dropped the box of its own limiter.
+                Ok(()) => steering.goes_on = self.registered.load(Relaxed),
                 // It is decided again at the next look, by this process or by one that can.
-                header.lease().give_up(self.holder);
-                tell::not_applied(&error);
+                Err(error) => tell::not_applied(&error),
             }
-        }
-        // A policy may drop the box of its own limiter.
-        if !self.registered.load(Relaxed) {
-            header.lease().give_up(self.holder);
         }
     }
 
@@ -323,6 +328,21 @@ impl Instance {
     fn give_up(&self, seen: Option<MutexGuard<'_, Seen>>) {
         if let (Some(_), Some(header)) = (seen, self.limiter.header()) {
             header.lease().give_up(self.holder);
+        }
+    }
+}
+
+/// The right to steer, which is given up at the end of a look, unless it goes on: so also when a policy panics.
+struct Steering<'a> {
+    instance: &'a Instance,
+    header: &'a Header,
+    goes_on: bool,
+}
+
+impl Drop for Steering<'_> {
+    fn drop(&mut self) {
+        if !self.goes_on {
+            self.header.lease().give_up(self.instance.holder);
         }
     }
 }
@@ -382,7 +402,10 @@ impl<L> Drop for SidecarBox<L> {
         drop(state);
         // Dropped by a policy, in the thread itself: that does not wait for its own look, nor for its end.
         if own {
-            instance.give_up(instance.seen.try_lock().ok());
+            instance.give_up(match instance.seen.try_lock() {
+                Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                outcome => outcome.ok(),
+            });
         } else {
             instance.give_up(Some(instance.seen()));
             // It can't have panicked.

@@ -162,6 +162,20 @@ fn what_the_killed_have_counted_stays() {
     assert_eq!(seats, 1, "the seats of the dead are free");
 }
 
+/// A call by a time that was read before somebody looked for events is seen all the same.
+#[test]
+fn events_of_a_time_before() {
+    let limiter = SharedRateLimiter::in_memory(SLOW).unwrap();
+    let mut events = limiter.events().unwrap();
+    for _ in 0..100 {
+        let now = limiter.now_micros();
+        while limiter.now_micros() == now {}
+        assert_eq!(events.read(), None);
+        limiter.try_acquire_at(now, 1).unwrap();
+        assert!(matches!(events.read(), Some(tollgate::Event::Granted { tokens: 1, .. })));
+    }
+}
+
 /// In a namespace of process ids, a process has another id than in a /proc from outside: it would be taken for another one there. It has
 /// no seat, and what it is granted counts all the same.
 #[test]

@@ -289,18 +289,24 @@ fn a_policy_may_drop_another_box() {
     SharedRateLimiter::create(&path, BEFORE).unwrap();
     let open = |policy: &Sets| SharedRateLimiter::open(&path).unwrap().with_policy(policy.clone());
     #[derive(Debug)]
-    struct Drops(std::sync::Mutex<Option<SidecarBox<SharedRateLimiter>>>, Arc<AtomicU32>);
+    struct Drops(std::sync::Mutex<Option<SidecarBox<SharedRateLimiter>>>, Arc<AtomicU32>, SharedRateLimiter);
     impl Policy for Drops {
         fn decide(&self, _: &Stats, _: Quota) -> Option<Quota> {
-            drop(self.0.lock().unwrap().take());
-            self.1.fetch_add(1, SeqCst);
+            if let Some(other) = self.0.lock().unwrap().take() {
+                let lease = || self.2.header().unwrap().lease().holder(self.2.now_micros());
+                // It is of three seconds.
+                assert!(lease().is_some());
+                drop(other);
+                assert_eq!(lease(), None);
+                self.1.fetch_add(1, SeqCst);
+            }
             None
         }
     }
-    let sidecar = Sidecar::new(Duration::from_secs(5));
+    let sidecar = Sidecar::new(Duration::from_secs(1));
     let (dropped, dropping) = (Sets::new(AFTER), Arc::<AtomicU32>::default());
     let other = std::sync::Mutex::new(None);
-    let drops = Drops(other, dropping.clone());
+    let drops = Drops(other, dropping.clone(), SharedRateLimiter::open(&path).unwrap());
     // First in the line, so that the look goes on to the one that it has dropped.
     let policy = Arc::new(drops);
     #[derive(Debug)]
@@ -311,13 +317,34 @@ fn a_policy_may_drop_another_box() {
         }
     }
     let _first = sidecar.register(in_memory(Shared(policy.clone()))).unwrap();
-    *policy.0.lock().unwrap() = Some(sidecar.register(open(&dropped)).unwrap());
+    let other = sidecar.register(open(&dropped)).unwrap();
+    wait_until("the other one steers", || dropped.asked() > 0);
+    *policy.0.lock().unwrap() = Some(other);
+    wait_until("dropped", || dropping.load(SeqCst) > 0);
+    let asked = dropped.asked();
     sidecar.set_period(SHORT);
-    wait_until("dropped", || dropping.load(SeqCst) > 1);
-    assert_eq!(dropped.asked(), 0);
-    let heir = Sets::new(AFTER);
-    let _heir = Sidecar::new(SHORT).register(open(&heir)).unwrap();
-    wait_until("the heir steers", || heir.asked() > 0);
+    std::thread::sleep(4 * SHORT);
+    assert_eq!(dropped.asked(), asked, "it is asked no more");
+}
+
+/// A policy that panics leaves the steering to others.
+#[test]
+fn a_policy_that_panics_does_not_steer() {
+    #[derive(Debug)]
+    struct Panics;
+    impl Policy for Panics {
+        fn decide(&self, _: &Stats, _: Quota) -> Option<Quota> {
+            panic!("as it is meant to")
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limit");
+    let limiter = SharedRateLimiter::create(&path, BEFORE).unwrap();
+    let policy = Sets::new(AFTER);
+    let other = SharedRateLimiter::open(&path).unwrap().with_policy(policy.clone());
+    let _panics = Sidecar::new(SHORT).register(limiter.with_policy(Panics)).unwrap();
+    let _other = Sidecar::new(SHORT).register(other).unwrap();
+    wait_until("the other one steers", || policy.asked() > 0);
 }
 
 /// Who can't put in force what it decides leaves the steering to who can.

@@ -34,7 +34,7 @@ const COUNTERS: [(&str, &str, Count); 7] = [
     ("granted_calls", "Calls that were granted", Count::GrantedCalls),
     ("granted_tokens", "Tokens that were granted", Count::GrantedTokens),
     ("refused_calls", "Calls that were refused", Count::RefusedCalls),
-    ("contended_calls", "Calls that had to try again, since another was faster", Count::ContendedCalls),
+    ("contended_calls", "Attempts that had to be made again, since another was faster", Count::ContendedCalls),
     ("refunded_tokens", "Tokens that were given back", Count::RefundedTokens),
     ("reported_ok", "Reports that it went well, what was limited", Count::Ok),
     ("reported_overload", "Reports that it met an overload, what was limited", Count::Overload),

@@ -1,6 +1,6 @@
 //! Serving the page over HTTP.
 //!
-//! Whoever asks, and however slowly, gets an answer or is cut off, and keeps the others waiting no longer than that.
+//! Whoever asks, and however slowly, gets an answer or is cut off. So many are served at a time that a slow one holds nobody up.
 
 use std::convert::Infallible;
 use std::io;
@@ -21,21 +21,23 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::args::Limits;
-use crate::exit::Failure;
+use crate::exit::{Failure, say};
 use crate::look::look;
 use crate::metrics::page::page;
 
 /// How many are answered at a time; others wait until they are accepted.
 const CONNECTIONS: usize = 64;
+/// How long a request may take to come.
+const ASKED: Duration = Duration::from_secs(1);
 /// How long a connection lasts: a request, and its answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWERED: Duration = Duration::from_secs(10);
 
 /// Answers requests, until a signal ends the process.
 pub(crate) fn serve(limits: &Limits, address: &str) -> Result<ExitCode, Failure> {
     let listener = TcpListener::bind(address).map_err(|error| Failure::address(address, &error))?;
     let failed = |error: io::Error| Failure::io("serving", &error);
     listener.set_nonblocking(true).map_err(failed)?;
-    eprintln!("tollgate: serving http://{}/metrics", listener.local_addr().map_err(failed)?);
+    say(&format!("serving http://{}/metrics", listener.local_addr().map_err(failed)?));
     let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
     runtime.block_on(accept(Arc::new(limits.clone()), listener)).map_err(failed)
 }
@@ -54,9 +56,9 @@ async fn accept(limits: Arc<Limits>, listener: TcpListener) -> io::Result<ExitCo
         tokio::spawn(async move {
             let answer = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&limits, &request))));
             let mut server = http1::Builder::new();
-            server.keep_alive(false).timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+            server.keep_alive(false).timer(TokioTimer::new()).header_read_timeout(ASKED);
             // Who asked has gone, or was too slow, if this fails.
-            let _ = timeout(PATIENCE, server.serve_connection(TokioIo::new(stream), answer)).await;
+            let _ = timeout(ANSWERED, server.serve_connection(TokioIo::new(stream), answer)).await;
             drop(seat);
         });
     }

@@ -1,6 +1,9 @@
-//! The terminal while `tollgate watch` has it, and how it comes to an end: whatever happens, the terminal is as before.
+//! The terminal while `tollgate watch` has it: when that ends, by a key, a signal or an error, it is as before.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
@@ -29,7 +32,8 @@ pub(crate) enum Wish {
 /// A terminal in raw mode, until it is dropped.
 pub(crate) struct Terminal {
     terminal: DefaultTerminal,
-    signals: Signals,
+    /// The one that ends the process, or 0.
+    signal: Arc<AtomicI32>,
     /// When the next look is due.
     due: Option<Instant>,
 }
@@ -37,13 +41,21 @@ pub(crate) struct Terminal {
 impl Terminal {
     pub(crate) fn new() -> Result<Self, Failure> {
         // Before the terminal is changed: from here on, they come to `wait`.
-        let signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM]);
-        let signals = signals.map_err(|error| Failure::io("handling signals", &error))?;
-        Ok(Self { terminal: ratatui::try_init().map_err(|error| failed(&error))?, signals, due: None })
+        let signal = ending_signals().map_err(|error| Failure::io("handling signals", &error))?;
+        let terminal = ratatui::try_init().map_err(|error| {
+            // Some of it may have been done.
+            let _ = ratatui::try_restore();
+            failed(&error)
+        });
+        Ok(Self { terminal: terminal?, signal, due: None })
     }
 
     pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> Result<(), Failure> {
-        self.terminal.draw(draw).map(|_| ()).map_err(|error| failed(&error))
+        let drawn = self.terminal.draw(draw).map(|_| ());
+        drawn.map_err(|error| {
+            let _ = exit_if_hung_up(Duration::ZERO);
+            failed(&error)
+        })
     }
 
     /// Waits for the time of the next look, or for an event that ends it or asks for another picture.
@@ -58,9 +70,9 @@ impl Terminal {
         let due = self.due.or_else(|| now().checked_add(every));
         self.due = due;
         loop {
-            if let Some(signal) = self.signals.pending().next() {
+            if let Ok(signal @ 1..) = u8::try_from(self.signal.load(Relaxed)) {
                 exit_if_hung_up(Duration::ZERO)?;
-                return Ok(Wish::End(128 + u8::try_from(signal).unwrap_or(0)));
+                return Ok(Wish::End(128 + signal));
             }
             let left = due.map_or(SLICE, |due| due.saturating_duration_since(now()));
             if left.is_zero() {
@@ -79,6 +91,21 @@ impl Terminal {
             }
         }
     }
+}
+
+/// Notes a signal that ends the process; and ends it, if nobody does within a second: the terminal may take no more output.
+fn ending_signals() -> io::Result<Arc<AtomicI32>> {
+    let noted = Arc::new(AtomicI32::new(0));
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
+    let signal = noted.clone();
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        if let Some(number) = signals.forever().next() {
+            signal.store(number, Relaxed);
+            std::thread::sleep(Duration::from_secs(1));
+            std::process::exit(128 + number);
+        }
+    })?;
+    Ok(noted)
 }
 
 fn failed(error: &io::Error) -> Failure {
@@ -109,6 +136,7 @@ fn exit_if_hung_up(time: Duration) -> io::Result<()> {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        ratatui::restore();
+        // It fails where there is no terminal any more.
+        let _ = ratatui::try_restore();
     }
 }

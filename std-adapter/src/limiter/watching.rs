@@ -254,10 +254,10 @@ impl SharedRateLimiter {
         }
     }
 
-    /// Whether somebody reads the events. What is further ahead than anybody watches is of no watcher.
+    /// Whether somebody reads the events. What is much further ahead than anybody watches is of no watcher.
     #[inline(always)]
     fn is_watched(&self, now: u64) -> bool {
-        self.page.cell(WATCHED).load(Relaxed).wrapping_sub(now).wrapping_sub(1) < WATCH_MICROS
+        self.page.cell(WATCHED).load(Relaxed).wrapping_sub(now).wrapping_sub(1) < 2 * WATCH_MICROS
     }
 }
 

@@ -119,7 +119,7 @@ fn rate(quota: &Quota) -> f64 {
     f64::from(quota.tokens()) / quota.period().as_secs_f64()
 }
 
-/// The quota of this rate, to six digits if there is one, in seconds if they do.
+/// The quota of this rate, to nine digits if there is one, in seconds if they do.
 fn quota(rate: f64, burst: u32) -> Option<Quota> {
     let seconds = [1, 1000, 1_000_000, 1_000_000_000].map(Duration::from_secs);
     let shorter = [Duration::from_millis(1), Duration::from_micros(1)];
@@ -135,7 +135,7 @@ fn quota(rate: f64, burst: u32) -> Option<Quota> {
         if closest.is_none_or(|(least, _)| error < least) {
             closest = Some((error, quota));
         }
-        if error < 1e-6 {
+        if error < 1e-9 {
             break;
         }
     }
@@ -202,6 +202,10 @@ mod tests {
         // A hundredth of the fastest for each second, in steps that are small, and of no whole tokens.
         assert!((rate(&looks(5, 2000)) - 1400.0).abs() < 1.0, "{}", looks(5, 2000));
         assert!((rate(&looks(14, 1000)) - 1560.0).abs() < 1.0, "{}", looks(14, 1000));
+        let policy = Aimd::between(per_second(100_000), per_second(2_000_000)).increase(100.0);
+        let refused = stats(1, &[(Count::RefusedCalls, 1)]);
+        let slow = (0..10_000).fold(per_second(1_200_000), |quota, _| policy.decide(&refused, quota).unwrap_or(quota));
+        assert!((rate(&slow) - 1_201_000.0).abs() < 10.0, "{slow}");
     }
 
     #[test]
