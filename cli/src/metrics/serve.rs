@@ -28,7 +28,7 @@ use crate::metrics::page::page;
 /// How many are answered at a time; others wait until they are accepted.
 const CONNECTIONS: usize = 64;
 /// How long a request may take to come.
-const ASKED: Duration = Duration::from_secs(1);
+const ASKED: Duration = Duration::from_secs(3);
 /// How long a connection lasts: a request, and its answer.
 const ANSWERED: Duration = Duration::from_secs(10);
 
