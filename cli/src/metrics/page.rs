@@ -40,8 +40,9 @@ const COUNTERS: [(&str, &str, Count); 7] = [
     ("reported_overload", "Reports that it met an overload, what was limited", Count::Overload),
 ];
 
-/// The name, the description, the unit that is put behind the name, and which of the figures.
 type Figure = fn(&Seen) -> f64;
+
+/// The name, the description, the unit that is put behind the name, and which of the figures.
 const GAUGES: [(&str, &str, Option<Unit>, Figure); 5] = [
     ("available_tokens", "Tokens that are there", None, |seen| seen.available.into()),
     ("burst_tokens", "The most tokens that can be taken at once", None, |seen| seen.quota.capacity().into()),
@@ -61,13 +62,8 @@ impl Collector for Page {
             family(&mut page, name, help, None, values)?;
         }
         for (name, help, unit, figure) in GAUGES {
-            family(
-                &mut page,
-                name,
-                help,
-                unit.as_ref(),
-                seen().map(|(path, seen)| (path, ConstGauge::new(figure(seen)))),
-            )?;
+            let values = seen().map(|(path, seen)| (path, ConstGauge::new(figure(seen))));
+            family(&mut page, name, help, unit.as_ref(), values)?;
         }
         let waits = seen().map(|(path, seen)| (path, Waited(seen)));
         family(&mut page, "wait", "How long granted calls waited", Some(&Unit::Seconds), waits)?;
