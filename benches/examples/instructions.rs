@@ -5,6 +5,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a tool for measuring")]
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use tollgate::{FastClock, Options, SharedRateLimiter};
 use tollgate_benches::warm_up_the_fast_clock;
@@ -12,6 +13,9 @@ use tollgate_core::{AtomicTokenBucket, CompactTokenBucket, NoClock, Quota, Token
 
 const PLENTY: Quota = quota!(Quota::per_second(1_000_000), burst 1_000_000_000);
 const NOTHING: Quota = quota!(Quota::per_day(1));
+
+/// Its ticks are chosen when it is compiled.
+static COMPACT: CompactTokenBucket = CompactTokenBucket::with_window(PLENTY, Duration::from_hours(1), NoClock);
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -21,8 +25,6 @@ fn main() {
     empty.try_acquire_at(0, 1).unwrap();
     let half = TokenBucket::new(PLENTY);
     half.try_acquire_at(0, 500_000_000).unwrap();
-    // As in a `static`: its ticks are chosen when it is compiled.
-    let compact = const { CompactTokenBucket::with_window(PLENTY, core::time::Duration::from_hours(1), NoClock) };
     let pool = AtomicTokenBucket::new(u64::MAX);
     let drained = AtomicTokenBucket::new(u64::MAX);
     drained.drain();
@@ -46,7 +48,7 @@ fn main() {
         "refund" => repeat(calls, |now| bucket.refund(u32::from(now == 0))),
         "acquire_up_to" => repeat(calls, |now| bucket.acquire_up_to_at(now, 1)),
         "reset" => repeat(calls, |now| bucket.reset_at(now)),
-        "compact grant" => repeat(calls, |now| compact.try_acquire_at(now, 1)),
+        "compact grant" => repeat(calls, |now| COMPACT.try_acquire_at(now, 1)),
         "shared grant" => repeat(calls, |now| shared.try_acquire_at(start + now, 1)),
         "shared refuse" => repeat(calls, |now| shared_empty.try_acquire_at(start + now, 1)),
         "counted grant" => repeat(calls, |now| counted.try_acquire_at(start + now, 1)),
@@ -69,7 +71,8 @@ fn fast(quota: Quota, calls: impl Fn(&TokenBucket<FastClock>)) {
     calls(&bucket);
 }
 
-/// Makes a call at each of as many microseconds.
+/// Makes a call at each of as many microseconds: in a function of its own, where what else `main` keeps at hand changes no count.
+#[inline(never)]
 fn repeat<T>(calls: u64, mut call: impl FnMut(u64) -> T) {
     for now in 0..calls {
         black_box(call(black_box(1_000_000 + now)));
