@@ -47,8 +47,8 @@ fn fine_of_nanos(nanos: u64) -> Fine {
     u64::try_from((u128::from(nanos) << 11) / 1000).unwrap_or(u64::MAX)
 }
 
-/// The time of [`MachineClock`](crate::MachineClock), read by the processor's counter: three times as fast, and
-/// within 50 µs of it.
+/// The time of [`MachineClock`](crate::MachineClock), read by the processor's counter: up to three times as
+/// fast, as the processor is, and within 50 µs of it.
 ///
 /// It follows the same time, so that it can share a bucket with other clocks. For one thread it never goes back. What
 /// it is off by widens the bound of a limit by as much: at most burst + rate × (time + 50 µs) tokens are granted.
