@@ -119,6 +119,7 @@ fn text(measured: &Measured) -> Result<String, Box<dyn Error>> {
         )?;
     }
 
+    text.push_str("\nWhat watching and steering a limit cost: [STEERING.md](STEERING.md).\n");
     text.push_str("\n# Who is not here\n\nsubetha-cxc, which keeps its bucket in a mapped file as well, needs a newer Rust than 1.95.\n");
     Ok(text)
 }
