@@ -235,3 +235,66 @@ fn bucket_fill_micros(quota: &Quota) -> u128 {
     // A quota has at least one token in its period.
     nanos.checked_div(quota.tokens().into()).unwrap_or(nanos) / 1000 + 1
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::AcquireError;
+
+    /// A file with these words and this epoch.
+    fn file_with(words: [u64; 2], epoch: u64) -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("limit");
+        file::create(&path, &page(&Quota::per_second(10).unwrap(), words, epoch, 0), 0o600).unwrap();
+        (folder, path)
+    }
+
+    fn state(tokens: u32, micros: u64) -> [u64; 2] {
+        let quota = Quota::per_second(10).unwrap();
+        State::new(&quota, tokens, quota.moment(micros)).to_words()
+    }
+
+    /// The level of another boot is kept, from whatever time; and the first who opens the file decides on its time.
+    #[test]
+    fn a_restart_keeps_the_level() {
+        let now = Origin::of_this_process().unwrap().clock_of_new().now_micros();
+        for stamp in [now, now + 86_400_000_000_000] {
+            let (_folder, path) = file_with(state(4, stamp), 0);
+            let limiter = SharedRateLimiter::open(&path).unwrap();
+            let level = limiter.available().unwrap();
+            assert!((4..10).contains(&level), "{level}");
+            assert!(limiter.now_micros() >= stamp);
+            assert!(limiter.retry_after(10).unwrap() <= Duration::from_secs(1));
+            let other = SharedRateLimiter::open(&path).unwrap();
+            let (earlier, later) = (limiter.now_micros(), other.now_micros());
+            assert!((0..60_000_000).contains(&(later - earlier)));
+            limiter.try_acquire(level).unwrap();
+            assert!(limiter.pause_for(Duration::from_secs(60)).is_ok());
+            assert!(matches!(other.try_acquire(1), Err(AcquireError::Paused { .. })));
+        }
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_is_refused() {
+        let origin = Origin::of_this_process().unwrap();
+        let now = origin.clock_of_new().now_micros();
+        let [word, horizon] = state(4, now);
+        let cases = [
+            ([0, 0], "its state was erased"),
+            ([1, horizon], "none of its slots is in use"),
+            // The complemented tokens.
+            ([word ^ (1 << 63), horizon], "it holds 2147483652 tokens, and its burst is 10"),
+            (state(4, now + 10_000_000), "in the future"),
+        ];
+        for (words, text) in cases {
+            let (_folder, path) = file_with(words, origin.first_epoch());
+            let error = SharedRateLimiter::open(&path).unwrap_err();
+            assert!(matches!(error, FileError::NotALimiter { .. }), "{error}");
+            assert!(error.to_string().contains(text), "{error}");
+        }
+    }
+}

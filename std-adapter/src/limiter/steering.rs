@@ -178,3 +178,79 @@ impl Refusal for Unchanged {
         matches!(self, Self::Refused(TryAcquireError::Contended)).then_some(Duration::ZERO)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::State;
+
+    use super::*;
+    use crate::layout::{quota_words, slot};
+
+    /// More changes than there are slots, by one of two limiters; the other sleeps through all of them.
+    #[test]
+    fn quotas_follow_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("limit");
+        let limiter = SharedRateLimiter::create(&path, Quota::per_hour(100).unwrap()).unwrap();
+        let sleeper = SharedRateLimiter::open(&path).unwrap();
+        for change in 1..=40 {
+            limiter.set_quota(Quota::per_hour(100 + change).unwrap()).unwrap();
+            assert_eq!(limiter.try_acquire(1), Ok(100 - change));
+            assert_eq!(limiter.quota(), Quota::per_hour(100 + change).unwrap());
+            if change % 17 == 0 {
+                assert_eq!(sleeper.available(), Ok(100 - change));
+            }
+        }
+        assert_eq!(sleeper.try_acquire(1), Ok(59));
+        assert_eq!(sleeper.refund(1), Ok(()));
+        assert_eq!(SharedRateLimiter::open(&path).unwrap().available(), Ok(60));
+        // The same again changes nothing.
+        sleeper.set_quota(Quota::per_hour(140).unwrap()).unwrap();
+        assert_eq!(limiter.available(), Ok(60));
+        // A smaller burst takes what is above it; a larger one gives nothing.
+        limiter.set_quota(Quota::per_hour(20).unwrap()).unwrap();
+        limiter.set_quota(Quota::per_hour(1000).unwrap()).unwrap();
+        assert_eq!(sleeper.available(), Ok(20));
+    }
+
+    /// A limiter sleeps until its slot is in use again, by another generation.
+    #[test]
+    fn a_slot_that_is_used_again_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("limit");
+        let limiter = SharedRateLimiter::create(&path, Quota::per_hour(100).unwrap()).unwrap();
+        let sleeper = SharedRateLimiter::open(&path).unwrap();
+        for change in 1..=16 {
+            limiter.set_quota(Quota::per_hour(100 * (1 + change)).unwrap()).unwrap();
+        }
+        assert_eq!(slot(0).state, slot(16).state);
+        limiter.reset().unwrap();
+        assert_eq!(sleeper.try_acquire(100), Ok(1600));
+        // More than the burst that was known, in the next slot, which was in use before.
+        limiter.set_quota(Quota::per_hour(5000).unwrap()).unwrap();
+        assert_eq!(sleeper.try_acquire(1500), Ok(100));
+        assert!(sleeper.try_acquire(5001).is_err());
+    }
+
+    /// A setter that was killed before it sealed the old generation has changed nothing.
+    #[test]
+    fn half_a_change_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("limit");
+        let limiter = SharedRateLimiter::create(&path, Quota::per_hour(100).unwrap()).unwrap();
+        let next = limiter.known.get().unwrap().number + 1;
+        let slot = slot(next);
+        limiter.page.cell(slot.number).store(next);
+        let seven = Quota::per_hour(7).unwrap();
+        for (at, word) in slot.quota.into_iter().zip(quota_words(&seven)) {
+            limiter.page.cell(at).store(word);
+        }
+        let [state, horizon] = State::new(&seven, 7, seven.moment(0)).to_words();
+        limiter.page.cell(slot.state).store(state);
+        limiter.page.cell(slot.horizon).store(horizon);
+        assert_eq!(limiter.try_acquire(1), Ok(99));
+        assert_eq!(SharedRateLimiter::open(&path).unwrap().available(), Ok(99));
+        limiter.set_quota(Quota::per_hour(50).unwrap()).unwrap();
+        assert_eq!(limiter.available(), Ok(50));
+    }
+}
