@@ -71,7 +71,8 @@ fn fast(quota: Quota, calls: impl Fn(&TokenBucket<FastClock>)) {
     calls(&bucket);
 }
 
-/// Makes a call at each of as many microseconds: in a function of its own, where what else `main` keeps at hand changes no count.
+/// Makes a call at each of as many microseconds: in a function of its own, where what else `main` keeps at hand
+/// changes no count.
 #[inline(never)]
 fn repeat<T>(calls: u64, mut call: impl FnMut(u64) -> T) {
     for now in 0..calls {
